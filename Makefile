@@ -51,7 +51,9 @@ LIBRARIES += libjansson-dev        # JSON of metrics, manifests and safetensors 
 LIBRARIES += libnuma-dev           # memory on the node of the thread that uses it
 LIBRARIES += libnng-dev            # connections: TCP, TLS and Unix sockets, asynchronous
 LIBRARIES += libmbedtls-dev        # makes the keys and certificates that nng's TLS reads
-BUILD_TOOLS = gcc make libc6-dev
+LIBRARIES += libprotobuf-c-dev     # the encoding of ONNX files
+LIBRARIES += libonnx-dev           # what is in an ONNX file: onnx.proto
+BUILD_TOOLS = gcc make libc6-dev protobuf-c-compiler
 # Why each test tool is here.
 TEST_TOOLS += bats                 # runs the tests of the programs
 TEST_TOOLS += iproute2             # machines of network namespaces
@@ -69,6 +71,7 @@ TEST_TOOLS += python3-numpy        # an independent reader of .npy and safetenso
 TEST_TOOLS += python3-pil          # an independent decoder and resampler
 TEST_TOOLS += fonts-dejavu         # examples/finetune.sh learns their digits
 TEST_TOOLS += python3-torch        # an independent reference for every layer
+TEST_TOOLS += python3-onnx         # checks what adam-ctl export writes
 PROOF_TOOLS = spin                 # explores all states of a model
 FUZZ_TOOLS = clang libclang-rt-dev
 # The peers we measure beside; OpenBLAS of the OpenMP flavour is the one whose threads do not
@@ -92,7 +95,7 @@ NEEDED_CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contra
 LINKER := $(shell command -v ld.gold >/dev/null && echo -fuse-ld=gold)
 # A program loads only the libraries that it uses.
 NEEDED_LDFLAGS = -pthread -Wl,--as-needed $(SANFLAGS) $(LINKER)
-NEEDED_LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -ljansson -lnuma -lm
+NEEDED_LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -ljansson -lnuma -lprotobuf-c -lm
 
 # Only kernel files get special compiler flags: by the folder they are in. Pictures
 # come out the same on every processor, so no other folder than lib/kernels may
@@ -108,7 +111,10 @@ KERNEL_FLAGS = $(if $(findstring /ref/,$<),$(KERNEL_OPTIMIZE)) \
 	$(if $(findstring lib/kernels/avx,$<),-ffp-contract=fast -fno-var-tracking)
 
 LIB_SOURCES = $(sort $(wildcard lib/*/*.c lib/*/*/*.c))
-LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o)
+# What protoc-c makes of the format of ONNX, read from the folder that it is made in.
+ONNX_FORMAT = $(BUILD)/lib/onnx/onnx.pb-c
+ONNX_FOLDER = /usr/include/onnx
+LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(ONNX_FORMAT).o
 PROGRAMS = $(patsubst cmd/%.c,%,$(sort $(wildcard cmd/*.c)))
 UNIT_TESTS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/unit/*.c)))
 BENCHES = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/bench/*.c)))
@@ -147,6 +153,14 @@ $(BUILD)/flags: always
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(KERNEL_FLAGS) -MMD -MP -c -o $@ $<
+
+$(ONNX_FORMAT).c $(ONNX_FORMAT).h &: $(ONNX_FOLDER)/onnx.proto $(BUILD)/flags
+	protoc-c --proto_path=$(ONNX_FOLDER) --c_out=$(@D) onnx.proto
+# Its assertions are about calls with messages of another kind, which are its own.
+$(ONNX_FORMAT).o: $(ONNX_FORMAT).c
+	$(CC) $(ALL_CPPFLAGS) -DNDEBUG $(ALL_CFLAGS) -c -o $@ $<
+$(BUILD)/lib/onnx/%.o: private NEEDED_CPPFLAGS += -I$(BUILD)/lib/onnx
+$(BUILD)/lib/onnx/graph.o: | $(ONNX_FORMAT).h
 
 # Made anew each time, so that no object of a deleted source stays in it; it only names
 # the objects.
@@ -240,11 +254,12 @@ format-check:
 
 # Of these files, with the flags that they need.
 run_tidy = printf '%s\n' $1 | \
-	xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(NEEDED_CPPFLAGS) -Icmd -std=c11 $2 2>/dev/null
+	xargs -P "$$(nproc)" -I{} clang-tidy --quiet {} -- $(NEEDED_CPPFLAGS) -Icmd -I$(BUILD)/lib/onnx -std=c11 $2 2>/dev/null
 in_folder = $(foreach f,$(filter %.c,$(C_FILES)),$(if $(findstring /$1/,$f),$f))
 
 tidy:
 	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) clang-tidy)
+	$(parallel) $(ONNX_FORMAT).h
 	@$(call run_tidy,$(filter-out $(call in_folder,avx2) $(call in_folder,avx512),$(filter %.c,$(C_FILES))))
 	@$(call run_tidy,$(call in_folder,avx2),$(AVX2_FLAGS))
 	@$(call run_tidy,$(call in_folder,avx512),$(AVX512_FLAGS))

@@ -13,6 +13,7 @@ enum { SUBCOMMANDS = 32 };
 
 struct options {
     struct model_options model;
+    struct export_options export;
     struct picture_options picture;
     struct controller_options controller;
     struct admin_options admin;
@@ -23,6 +24,7 @@ struct options {
 
 static size_t all_subcommands(struct subcommand *subcommands, struct options *options) {
     size_t count = model_subcommands(subcommands, &options->model);
+    count += export_subcommands(subcommands + count, &options->export);
     count += picture_subcommands(subcommands + count, &options->picture);
     count += controller_subcommands(subcommands + count, &options->controller);
     count += admin_subcommands(subcommands + count, &options->admin);
@@ -97,6 +99,7 @@ int main(int argc, char **argv) {
     int status = typed ? run(argc, argv, typed, &options, &err) : error_nomem(&err);
     free(typed);
     free(options.model.set.items);
+    free(options.export.set.items);
     free(options.picture.set.items);
     free(options.picture.range.items);
     free(options.controller.set.items);

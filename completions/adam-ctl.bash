@@ -25,7 +25,7 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check | time | plot | report | controller | status | top | set | checkpoint | down | prom | drain | gather | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | time | export | plot | report | controller | status | top | set | checkpoint | down | prom | drain | gather | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
@@ -36,6 +36,8 @@ _adam_ctl() {
     time:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing from init bias rate decay'; return ;;
     time:--batch | time:-b) return ;;
     time:--seconds) return ;;
+    export:--output | export:-o) offer -f; return ;;
+    export:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing from init bias rate decay'; return ;;
     plot:--output | plot:-o) offer -f; return ;;
     plot:--x | plot:-x) offer -W 'both epoch time'; return ;;
     plot:--range) offer_key 'loss accuracy rate staleness'; return ;;
@@ -48,7 +50,7 @@ _adam_ctl() {
     report:--threads | report:-t) return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
-    controller:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    controller:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     controller:--copies) return ;;
     controller:--listen | controller:-l) return ;;
     controller:--quorum) return ;;
@@ -71,7 +73,7 @@ _adam_ctl() {
     up:--ps) return ;;
     up:--copies) return ;;
     up:--controllers) return ;;
-    up:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    up:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     up:--workers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
@@ -84,7 +86,7 @@ _adam_ctl() {
     sh:--ps) return ;;
     sh:--copies) return ;;
     sh:--controllers) return ;;
-    sh:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    sh:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
     sh:--flush) return ;;
@@ -93,7 +95,7 @@ _adam_ctl() {
     systemd:--ps) return ;;
     systemd:--copies) return ;;
     systemd:--controllers) return ;;
-    systemd:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    systemd:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
     systemd:--flush) return ;;
@@ -103,7 +105,7 @@ _adam_ctl() {
     sbatch:--ps) return ;;
     sbatch:--copies) return ;;
     sbatch:--controllers) return ;;
-    sbatch:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    sbatch:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
     sbatch:--flush) return ;;
@@ -115,7 +117,7 @@ _adam_ctl() {
     doctor:--ps) return ;;
     doctor:--copies) return ;;
     doctor:--workers) return ;;
-    doctor:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    doctor:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     doctor:--hosts) offer -f; return ;;
     doctor:--ssh) return ;;
     doctor:--listen | doctor:-l) return ;;
@@ -124,11 +126,13 @@ _adam_ctl() {
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time plot report controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time export plot report controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
     time:*) offer -f ;;
+    export:-*) offer -W '--output -o --force -f --set --help -h --version -V' ;;
+    export:*) ;;
     plot:-*) offer -W '--output -o --x -x --range --help -h --version -V' ;;
     plot:*) offer -d ;;
     report:-*) offer -W '--output -o --title --data -d --from --labels --set --threads -t --help -h --version -V' ;;
@@ -140,7 +144,7 @@ _adam_ctl() {
     top:-*) offer -W '--every --keys --insecure --help -h --version -V' ;;
     top:*) offer -d ;;
     set:-*) offer -W '--keys --insecure --help -h --version -V' ;;
-    set:*) if [ "$COMP_CWORD" -gt 2 ]; then offer_key 'rate schedule warmup momentum beta2 decay epsilon clip eval-every checkpoint-every keep-last metrics-every push-every pull-every modulate reference-batch max-staleness on-peer-loss on-data-loss data-patience server-patience controller-patience workers checkpoint-parts'; return; fi; offer -d ;;
+    set:*) if [ "$COMP_CWORD" -gt 2 ]; then offer_key 'rate schedule warmup momentum beta2 decay epsilon clip eval-every checkpoint-every keep-last patience metrics-every push-every pull-every modulate reference-batch max-staleness on-peer-loss on-data-loss data-patience server-patience controller-patience workers checkpoint-parts'; return; fi; offer -d ;;
     checkpoint:-*) offer -W '--keys --insecure --help -h --version -V' ;;
     checkpoint:*) offer -d ;;
     down:-*) offer -W '--now --keys --insecure --help -h --version -V' ;;

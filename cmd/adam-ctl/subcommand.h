@@ -50,6 +50,13 @@ struct model_options { // check, time
 };
 size_t model_subcommands(struct subcommand *subcommands, struct model_options *options);
 
+struct export_options { // export
+    struct option_list set;
+    const char *output;
+    bool force;
+};
+size_t export_subcommands(struct subcommand *subcommands, struct export_options *options);
+
 struct picture_options { // plot, report
     struct option_list set, range;
     int64_t readers;

@@ -100,6 +100,7 @@ on_objects() {
         [nng/nng.h]=net [nng/supplemental/tls/tls.h]=net [nng/supplemental/util/platform.h]=net
         [mbedtls/ctr_drbg.h]=net [mbedtls/ecp.h]=net [mbedtls/entropy.h]=net [mbedtls/error.h]=net
         [mbedtls/pk.h]=net [mbedtls/platform_util.h]=net [mbedtls/x509_crt.h]=net
+        [onnx.pb-c.h]=onnx
         [jansson.h]=core [numa.h]=core [numaif.h]=core)
     # Whatever libc, the kernel and the compiler bring may be used anywhere.
     { dpkg -L libc6-dev linux-libc-dev; find "$(gcc -print-file-name=include)"; } |

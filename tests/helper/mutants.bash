@@ -26,7 +26,7 @@ if command -v ld.gold >/dev/null; then LINKER=-fuse-ld=gold; fi
 mutant_linked() {
     gcc -pthread ${LINKER:-} -Wl,--as-needed -Wl,--strip-all -o "$1" mutant.o "${@:2}" \
         "$BUILD/libadam.a" -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz \
-        -ljansson -lnuma -lm 2>log
+        -ljansson -lnuma -lprotobuf-c -lm 2>log
 }
 
 # mutant_made SOURCE SCRIPT TEST: makes ./mutant of a unit test, or says why not in ./log.

@@ -1,0 +1,75 @@
+#include <stdlib.h>
+
+#include "core/error.h"
+#include "core/mem.h"
+#include "onnx/export_internal.h"
+#include "store/output.h"
+
+static int export_layers(struct exporting *ex, struct error *err) {
+    const struct layer *input = model_input(ex->model);
+    const int64_t taken[] = {input->out.c, input->out.h, input->out.w};
+    const int64_t given = model_classes(ex->model);
+    int status = export_input(ex, err);
+    for (int i = 1; !status && i < ex->model->layer_count; i++)
+        status = export_layer(ex, &ex->model->layers[i], err);
+    if (status)
+        return status;
+    graph_takes(ex->graph, "pictures", taken, 3);
+    graph_gives(ex->graph, "scores", &given, 1);
+    return STATUS_OK;
+}
+
+static void note_classes(struct graph *graph, const struct classes *classes) {
+    json_t *names = json_array();
+    for (int i = 0; i < classes->count; i++)
+        json_append(&names, json_string(classes->names[i]));
+    char *text = json_dumps(names, JSON_COMPACT);
+    if (text)
+        graph_note(graph, "classes", text);
+    free(text);
+    json_decref(names);
+}
+
+static int write_file(const char *path, bool force, const uint8_t *bytes, size_t size,
+                      struct error *err) {
+    struct output *output;
+    int status = output_open(&output, path, force, err);
+    if (status)
+        return status;
+    status = output_write(output, bytes, size, err);
+    if (!status)
+        return output_close(output, err);
+    output_abort(output);
+    return status;
+}
+
+static int export_graph(struct exporting *ex, const struct checkpoint *checkpoint, const char *path,
+                        bool force, struct error *err) {
+    uint8_t *bytes;
+    size_t size;
+    int status = export_layers(ex, err);
+    if (status)
+        return status;
+    note_classes(ex->graph, &checkpoint->classes);
+    graph_note(ex->graph, "model", checkpoint->model->text);
+    status = graph_pack(ex->graph, checkpoint->model->name, &bytes, &size, err);
+    if (status)
+        return status;
+    status = write_file(path, force, bytes, size, err);
+    free(bytes);
+    return status;
+}
+
+int onnx_export(const struct checkpoint *checkpoint, const char *path, bool force,
+                struct error *err) {
+    const struct model *model = checkpoint->model;
+    struct exporting ex = {.graph = graph_open(),
+                           .model = model,
+                           .parameters = checkpoint->parameters,
+                           .values = mem_zeroed((size_t)model->layer_count, sizeof *ex.values)};
+    int status =
+        ex.graph && ex.values ? export_graph(&ex, checkpoint, path, force, err) : error_nomem(err);
+    graph_close(ex.graph);
+    free(ex.values);
+    return status;
+}

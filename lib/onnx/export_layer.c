@@ -1,0 +1,349 @@
+// Layers as nodes of ONNX. What has no operator of its own is made of several.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "model/layer.h"
+#include "onnx/export_internal.h"
+
+// --- parts of layers ----------------------------------------------------------------------
+
+// The name of a value on the way: "c1.sums".
+static const char *part_of(struct exporting *ex, const struct layer *layer, const char *part) {
+    return graph_format(ex->graph, "%s.%s", layer->name, part);
+}
+
+static struct graph_node *unary(struct exporting *ex, const char *op, const char *output,
+                                const char *x) {
+    struct graph_node *node = graph_node(ex->graph, op, output);
+    graph_input(ex->graph, node, x);
+    return node;
+}
+
+static const char *binary(struct exporting *ex, const char *op, const char *output, const char *x,
+                          const char *y) {
+    struct graph_node *node = unary(ex, op, output, x);
+    graph_input(ex->graph, node, y);
+    return graph_output(node);
+}
+
+static const char *add_parameter(struct exporting *ex, const struct layer *layer, const char *what,
+                                 const struct parameter *parameter, const int64_t *dims,
+                                 size_t rank) {
+    int64_t own[GRAPH_RANK];
+    for (int i = 0; !dims && i < parameter->rank; i++)
+        own[i] = parameter->dims[i];
+    return graph_floats(ex->graph, part_of(ex, layer, what), dims ? dims : own,
+                        dims ? rank : (size_t)parameter->rank, ex->parameters + parameter->offset);
+}
+
+// x Phi(x) = x (1 + erf(x / sqrt 2)) / 2
+static const char *add_gelu(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph *g = ex->graph;
+    const char *scaled =
+        binary(ex, "Mul", part_of(ex, layer, "gelu.scaled"), x,
+               graph_scalar(g, part_of(ex, layer, "gelu.scale"), (float)sqrt(0.5)));
+    const char *erf = graph_output(unary(ex, "Erf", part_of(ex, layer, "gelu.erf"), scaled));
+    const char *half = graph_scalar(g, part_of(ex, layer, "gelu.half"), 0.5f);
+    const char *halved = binary(ex, "Mul", part_of(ex, layer, "gelu.halved"), erf, half);
+    const char *share = binary(ex, "Add", part_of(ex, layer, "gelu.share"), halved, half);
+    return binary(ex, "Mul", part_of(ex, layer, "gelu"), x, share);
+}
+
+static const char *add_silu(struct exporting *ex, const struct layer *layer, const char *x) {
+    return binary(ex, "Mul", part_of(ex, layer, "silu"), x,
+                  graph_output(unary(ex, "Sigmoid", part_of(ex, layer, "silu.gate"), x)));
+}
+
+static const char *add_relu6(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *clip = unary(ex, "Clip", part_of(ex, layer, "relu6"), x);
+    graph_input(ex->graph, clip, graph_scalar(ex->graph, part_of(ex, layer, "relu6.least"), 0));
+    graph_input(ex->graph, clip, graph_scalar(ex->graph, part_of(ex, layer, "relu6.most"), 6));
+    return graph_output(clip);
+}
+
+static const char *add_leaky(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *leaky = unary(ex, "LeakyRelu", part_of(ex, layer, "leaky"), x);
+    graph_float(ex->graph, leaky, "alpha", layer->slope);
+    return graph_output(leaky);
+}
+
+static const char *add_activation(struct exporting *ex, const struct layer *layer, const char *x) {
+    static const char *const plain[ACT_COUNT] = {
+        [ACT_RELU] = "Relu",         [ACT_TANH] = "Tanh", [ACT_SIGMOID] = "Sigmoid",
+        [ACT_SOFTPLUS] = "Softplus", [ACT_ELU] = "Elu",   [ACT_HARDSWISH] = "HardSwish",
+    };
+    switch (layer->act) {
+    case ACT_LINEAR:
+        return x;
+    case ACT_LEAKY:
+        return add_leaky(ex, layer, x);
+    case ACT_RELU6:
+        return add_relu6(ex, layer, x);
+    case ACT_GELU:
+        return add_gelu(ex, layer, x);
+    case ACT_SILU:
+        return add_silu(ex, layer, x);
+    default:
+        return graph_output(unary(ex, plain[layer->act], part_of(ex, layer, "act"), x));
+    }
+}
+
+// --- windows ------------------------------------------------------------------------------
+
+static int64_t pad_behind(int in, int out, int kernel, int stride, int pad) {
+    int needed = (out - 1) * stride + kernel - in - pad;
+    return needed > pad ? needed : pad;
+}
+
+// Padding says where the last window ends: no rounding is left to the reader.
+static void set_window(struct exporting *ex, struct graph_node *node, const struct layer *layer) {
+    const int64_t kernel[] = {layer->kernel.h, layer->kernel.w},
+                  stride[] = {layer->stride.h, layer->stride.w},
+                  pads[] = {layer->pad.h, layer->pad.w,
+                            pad_behind(layer->in.h, layer->out.h, layer->kernel.h, layer->stride.h,
+                                       layer->pad.h),
+                            pad_behind(layer->in.w, layer->out.w, layer->kernel.w, layer->stride.w,
+                                       layer->pad.w)};
+    graph_ints(ex->graph, node, "kernel_shape", kernel, 2);
+    graph_ints(ex->graph, node, "strides", stride, 2);
+    graph_ints(ex->graph, node, "pads", pads, 4);
+}
+
+static const char *export_conv(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *conv = unary(ex, "Conv", part_of(ex, layer, "sums"), x);
+    graph_input(ex->graph, conv, add_parameter(ex, layer, "weight", &layer->weights, NULL, 0));
+    graph_input(ex->graph, conv, add_parameter(ex, layer, "bias", &layer->biases, NULL, 0));
+    set_window(ex, conv, layer);
+    graph_int(ex->graph, conv, "group", layer->groups);
+    return graph_output(conv);
+}
+
+static const char *export_maxpool(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *pool = unary(ex, "MaxPool", part_of(ex, layer, "pooled"), x);
+    set_window(ex, pool, layer);
+    return graph_output(pool);
+}
+
+static const char *export_avgpool(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *pool = unary(ex, "AveragePool", part_of(ex, layer, "pooled"), x);
+    set_window(ex, pool, layer);
+    graph_int(ex->graph, pool, "count_include_pad", 0);
+    return graph_output(pool);
+}
+
+static const char *export_l2pool(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *pool = unary(ex, "LpPool", part_of(ex, layer, "pooled"), x);
+    set_window(ex, pool, layer);
+    graph_int(ex->graph, pool, "p", 2);
+    return graph_output(pool);
+}
+
+// --- norms --------------------------------------------------------------------------------
+
+static const char *export_lrn(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *lrn = unary(ex, "LRN", part_of(ex, layer, "normalised"), x);
+    graph_int(ex->graph, lrn, "size", layer->size);
+    graph_float(ex->graph, lrn, "alpha", layer->alpha);
+    graph_float(ex->graph, lrn, "beta", layer->beta);
+    graph_float(ex->graph, lrn, "bias", layer->bias_k);
+    return graph_output(lrn);
+}
+
+static const char *scale_and_shift(struct exporting *ex, const struct layer *layer, const char *x,
+                                   const int64_t *dims) {
+    const char *scaled = binary(ex, "Mul", part_of(ex, layer, "scaled"), x,
+                                add_parameter(ex, layer, "weight", &layer->weights, dims, 3));
+    return binary(ex, "Add", part_of(ex, layer, "shifted"), scaled,
+                  add_parameter(ex, layer, "bias", &layer->biases, dims, 3));
+}
+
+static const char *reshape(struct exporting *ex, const struct layer *layer, const char *part,
+                           const char *x, const int64_t *dims, size_t rank) {
+    const char *shape = graph_numbers(
+        ex->graph, graph_format(ex->graph, "%s.%s.shape", layer->name, part), dims, rank);
+    return binary(ex, "Reshape", part_of(ex, layer, part), x, shape);
+}
+
+// Each group as one channel, which InstanceNormalization takes by itself.
+static const char *normalise_groups(struct exporting *ex, const struct layer *layer, const char *x,
+                                    int groups) {
+    struct graph *g = ex->graph;
+    const int64_t apart[] = {0, groups, -1}, dim = groups;
+    float *ones = graph_room(g, (size_t)groups), *zeros = graph_room(g, (size_t)groups);
+    for (int i = 0; ones && i < groups; i++)
+        ones[i] = 1;
+    struct graph_node *norm = unary(ex, "InstanceNormalization", part_of(ex, layer, "normalised"),
+                                    reshape(ex, layer, "groups", x, apart, 3));
+    graph_input(g, norm, ones ? graph_floats(g, part_of(ex, layer, "ones"), &dim, 1, ones) : "");
+    graph_input(g, norm, zeros ? graph_floats(g, part_of(ex, layer, "zeros"), &dim, 1, zeros) : "");
+    graph_float(g, norm, "epsilon", layer->alpha);
+    return graph_output(norm);
+}
+
+static const char *export_groupnorm(struct exporting *ex, const struct layer *layer,
+                                    const char *x) {
+    const int64_t whole[] = {0, layer->out.c, layer->out.h, layer->out.w},
+                  dims[] = {layer->out.c, 1, 1};
+    const char *apart = normalise_groups(ex, layer, x, layer->groups);
+    return scale_and_shift(ex, layer, reshape(ex, layer, "together", apart, whole, 4), dims);
+}
+
+static const char *export_layernorm(struct exporting *ex, const struct layer *layer,
+                                    const char *x) {
+    const int64_t whole[] = {0, layer->out.c, layer->out.h, layer->out.w},
+                  dims[] = {layer->out.c, layer->out.h, layer->out.w};
+    const char *apart = normalise_groups(ex, layer, x, 1);
+    return scale_and_shift(ex, layer, reshape(ex, layer, "together", apart, whole, 4), dims);
+}
+
+// The weights of lcn's window, and what is to be multiplied where a part of it is outside.
+static const char *add_gaussian(struct exporting *ex, const struct layer *layer) {
+    int size = layer->size, middle = size / 2;
+    const int64_t dims[] = {1, 1, size, size};
+    float *weights = graph_room(ex->graph, (size_t)size * (size_t)size);
+    for (int i = 0; weights && i < size * size; i++) {
+        double y = (i / size - middle) / (size / 4.0), x = (i % size - middle) / (size / 4.0);
+        weights[i] = (float)exp(-0.5 * (y * y + x * x));
+    }
+    return weights ? graph_floats(ex->graph, part_of(ex, layer, "window"), dims, 4, weights) : "";
+}
+
+static const char *add_correction(struct exporting *ex, const struct layer *layer) {
+    int size = layer->size, middle = size / 2, h = layer->in.h, w = layer->in.w;
+    const int64_t dims[] = {1, h, w};
+    float *factors = graph_room(ex->graph, (size_t)h * (size_t)w);
+    for (int i = 0; factors && i < h * w; i++) {
+        double sum = 0;
+        for (int k = 0; k < size * size; k++) {
+            int dy = k / size - middle, dx = k % size - middle;
+            int row = i / w + dy, column = i % w + dx;
+            double y = dy / (size / 4.0), x = dx / (size / 4.0);
+            if (row >= 0 && row < h && column >= 0 && column < w)
+                sum += exp(-0.5 * (y * y + x * x));
+        }
+        factors[i] = (float)(1 / sum);
+    }
+    return factors ? graph_floats(ex->graph, part_of(ex, layer, "correction"), dims, 3, factors)
+                   : "";
+}
+
+// The weighted mean over the window and all maps.
+static const char *local_mean(struct exporting *ex, const struct layer *layer, const char *part,
+                              const char *x, const char *window, const char *correction) {
+    const int64_t axis = 1,
+                  pads[] = {layer->size / 2, layer->size / 2, layer->size / 2, layer->size / 2};
+    struct graph_node *maps =
+        unary(ex, "ReduceMean", graph_format(ex->graph, "%s.%s.maps", layer->name, part), x);
+    graph_ints(ex->graph, maps, "axes", &axis, 1);
+    graph_int(ex->graph, maps, "keepdims", 1);
+    struct graph_node *blur =
+        unary(ex, "Conv", graph_format(ex->graph, "%s.%s.blurred", layer->name, part),
+              graph_output(maps));
+    graph_input(ex->graph, blur, window);
+    graph_ints(ex->graph, blur, "pads", pads, 4);
+    return binary(ex, "Mul", part_of(ex, layer, part), graph_output(blur), correction);
+}
+
+static const char *export_lcn(struct exporting *ex, const struct layer *layer, const char *x) {
+    const char *window = add_gaussian(ex, layer), *correction = add_correction(ex, layer);
+    const char *mean = local_mean(ex, layer, "mean", x, window, correction);
+    const char *centred = binary(ex, "Sub", part_of(ex, layer, "centred"), x, mean);
+    const char *squares = binary(ex, "Mul", part_of(ex, layer, "squares"), centred, centred);
+    const char *variance = local_mean(ex, layer, "variance", squares, window, correction);
+    const char *root = graph_output(unary(ex, "Sqrt", part_of(ex, layer, "deviation"), variance));
+    const char *least = graph_scalar(ex->graph, part_of(ex, layer, "least"), layer->alpha);
+    return binary(ex, "Div", part_of(ex, layer, "normalised"), centred,
+                  binary(ex, "Max", part_of(ex, layer, "divisor"), root, least));
+}
+
+// --- dense layers, outputs, joins ---------------------------------------------------------
+
+static const char *export_dense(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *flat = unary(ex, "Flatten", part_of(ex, layer, "flat"), x);
+    graph_int(ex->graph, flat, "axis", 1);
+    struct graph_node *gemm = unary(ex, "Gemm", part_of(ex, layer, "sums"), graph_output(flat));
+    graph_input(ex->graph, gemm, add_parameter(ex, layer, "weight", &layer->weights, NULL, 0));
+    graph_input(ex->graph, gemm, add_parameter(ex, layer, "bias", &layer->biases, NULL, 0));
+    graph_int(ex->graph, gemm, "transB", 1);
+    // Flat vectors have height and width here, as all values between layers.
+    const int64_t dims[] = {0, layer->out.c, 1, 1};
+    return layer->type->output ? graph_output(gemm)
+                               : reshape(ex, layer, "units", graph_output(gemm), dims, 4);
+}
+
+static const char *export_softmax(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *softmax = unary(ex, "Softmax", "scores", export_dense(ex, layer, x));
+    graph_int(ex->graph, softmax, "axis", 1);
+    return graph_output(softmax);
+}
+
+static const char *export_logistic(struct exporting *ex, const struct layer *layer, const char *x) {
+    return graph_output(unary(ex, "Sigmoid", "scores", export_dense(ex, layer, x)));
+}
+
+static struct graph_node *join(struct exporting *ex, const struct layer *layer, const char *op) {
+    struct graph_node *node = graph_node(ex->graph, op, part_of(ex, layer, "joined"));
+    for (int i = 0; i < layer->from_count; i++)
+        graph_input(ex->graph, node, ex->values[layer->from[i]]);
+    return node;
+}
+
+static const char *export_concat(struct exporting *ex, const struct layer *layer, const char *x) {
+    struct graph_node *concat = join(ex, layer, "Concat");
+    (void)x;
+    graph_int(ex->graph, concat, "axis", 1);
+    return graph_output(concat);
+}
+
+static const char *export_add(struct exporting *ex, const struct layer *layer, const char *x) {
+    (void)x;
+    return graph_output(join(ex, layer, "Sum"));
+}
+
+// Dropout does nothing outside training, and the others are activations alone.
+static const char *export_nothing(struct exporting *ex, const struct layer *layer, const char *x) {
+    (void)ex, (void)layer;
+    return x;
+}
+
+// --- the table ----------------------------------------------------------------------------
+
+typedef const char *exporter(struct exporting *ex, const struct layer *layer, const char *x);
+
+static exporter *exporter_of(const struct layer_type *type) {
+    static const struct {
+        const char *type;
+        exporter *export;
+    } rows[] = {
+        {"conv", export_conv},
+        {"maxpool", export_maxpool},
+        {"avgpool", export_avgpool},
+        {"l2pool", export_l2pool},
+        {"lrn", export_lrn},
+        {"lcn", export_lcn},
+        {"groupnorm", export_groupnorm},
+        {"layernorm", export_layernorm},
+        {"dense", export_dense},
+        {"softmax", export_softmax},
+        {"logistic", export_logistic},
+        {"concat", export_concat},
+        {"add", export_add},
+        {"dropout", export_nothing},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (!strcmp(rows[i].type, type->name))
+            return rows[i].export;
+    return type->activation ? export_nothing : NULL;
+}
+
+int export_layer(struct exporting *ex, const struct layer *layer, struct error *err) {
+    exporter *export = exporter_of(layer->type);
+    if (!export)
+        return error_set(err, STATUS_DATA, "layer '%s': ONNX has no operator like %s", layer->name,
+                         layer->type->name);
+    const char *x = ex->values[layer->from[0]];
+    ex->values[layer->index] = add_activation(ex, layer, export(ex, layer, x));
+    return STATUS_OK;
+}
