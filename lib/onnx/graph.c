@@ -57,8 +57,9 @@ static void *keep(struct graph *graph, size_t n, size_t size) {
 }
 
 static char *keep_text(struct graph *graph, const char *text) {
-    char *copy = keep(graph, strlen(text) + 1, 1);
-    return copy ? strcpy(copy, text) : NULL;
+    size_t size = strlen(text) + 1;
+    char *copy = keep(graph, size, 1);
+    return copy ? memcpy(copy, text, size) : NULL;
 }
 
 const char *graph_format(struct graph *graph, const char *format, ...) {
