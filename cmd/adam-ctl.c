@@ -15,6 +15,7 @@ struct options {
     struct model_options model;
     struct export_options export;
     struct picture_options picture;
+    struct compare_options compare;
     struct controller_options controller;
     struct admin_options admin;
     struct launch_options launch;
@@ -26,6 +27,7 @@ static size_t all_subcommands(struct subcommand *subcommands, struct options *op
     size_t count = model_subcommands(subcommands, &options->model);
     count += export_subcommands(subcommands + count, &options->export);
     count += picture_subcommands(subcommands + count, &options->picture);
+    count += compare_subcommands(subcommands + count, &options->compare);
     count += controller_subcommands(subcommands + count, &options->controller);
     count += admin_subcommands(subcommands + count, &options->admin);
     count += drain_subcommands(subcommands + count, &options->admin);

@@ -25,7 +25,7 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check | time | export | plot | report | controller | status | top | set | checkpoint | down | prom | drain | gather | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | time | export | plot | report | compare | controller | status | top | set | checkpoint | down | prom | drain | gather | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
@@ -48,6 +48,7 @@ _adam_ctl() {
     report:--labels) offer -f; return ;;
     report:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing from init bias rate decay'; return ;;
     report:--threads | report:-t) return ;;
+    compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 at'; return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
     controller:--set) offer_key 'data labels test test-labels from ops init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
@@ -126,7 +127,7 @@ _adam_ctl() {
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time export plot report controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time export plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
@@ -137,6 +138,8 @@ _adam_ctl() {
     plot:*) offer -d ;;
     report:-*) offer -W '--output -o --title --data -d --from --labels --set --threads -t --help -h --version -V' ;;
     report:*) offer -d ;;
+    compare:-*) offer -W '--sort --json --help -h --version -V' ;;
+    compare:*) ;;
     controller:-*) offer -W '--out -o --resume --set --copies --quiet -q --listen -l --quorum --rejoin --http --port-file --pid-file --ready-fd --keys --insecure --help -h --version -V' ;;
     controller:*) offer -f ;;
     status:-*) offer -W '--json --buckets --keys --insecure --help -h --version -V' ;;

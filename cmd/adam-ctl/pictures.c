@@ -8,19 +8,12 @@
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
 #include "core/error.h"
-#include "core/mem.h"
 #include "report/curves.h"
 #include "report/page.h"
 #include "run/settings.h"
 #include "store/textfile.h"
 
 static const char *const x_choices[] = {"both", "epoch", "time", NULL};
-
-static void close_runs(struct history *runs, int count) {
-    for (int i = 0; i < count; i++)
-        history_free(&runs[i]);
-    free(runs);
-}
 
 static enum curves_x x_axis(const char *text) {
     if (!strcmp(text, "epoch"))
@@ -68,14 +61,12 @@ static int run_plot(const struct subcommand *subcommand, char **operands, int co
     int status = curves_settings(&curves, options, err);
     if (status != STATUS_OK)
         return status;
-    struct history *runs = mem_zeroed((size_t)count, sizeof *runs);
-    if (!runs)
-        return error_nomem(err);
-    for (int i = 0; i < count && status == STATUS_OK; i++)
-        status = history_read(&runs[i], operands[i], err);
-    if (status == STATUS_OK)
-        status = write_curves(options, &curves, runs, count, err);
-    close_runs(runs, count);
+    struct history *runs;
+    status = history_read_all(&runs, operands, (size_t)count, err);
+    if (status != STATUS_OK)
+        return status;
+    status = write_curves(options, &curves, runs, count, err);
+    history_free_all(runs, (size_t)count);
     return status;
 }
 

@@ -64,6 +64,12 @@ struct picture_options { // plot, report
 };
 size_t picture_subcommands(struct subcommand *subcommands, struct picture_options *options);
 
+struct compare_options { // compare
+    const char *sort;    // NULL: as they are named
+    bool json;
+};
+size_t compare_subcommands(struct subcommand *subcommands, struct compare_options *options);
+
 struct controller_options { // controller
     struct network network;
     struct option_list set;

@@ -325,20 +325,49 @@ void history_free(struct history *history) {
     *history = (struct history){0};
 }
 
+int history_read_all(struct history **runs, char *const *paths, size_t count, struct error *err) {
+    int status = STATUS_OK;
+    *runs = mem_zeroed(count, sizeof **runs);
+    if (!*runs)
+        return error_nomem(err);
+    for (size_t i = 0; i < count && status == STATUS_OK; i++)
+        status = history_read(&(*runs)[i], paths[i], err);
+    if (status == STATUS_OK)
+        return STATUS_OK;
+    history_free_all(*runs, count);
+    *runs = NULL;
+    return status;
+}
+
+void history_free_all(struct history *runs, size_t count) {
+    for (size_t i = 0; runs && i < count; i++)
+        history_free(&runs[i]);
+    free(runs);
+}
+
 const json_t *history_start(const struct history *history) {
     size_t n = json_array_size(history->starts);
     return n ? json_array_get(history->starts, n - 1) : NULL;
 }
 
-double curve_best(const struct curve *curve, size_t *at) {
+// The first value that none of the others exceeds, when all are multiplied by `sign`.
+static double curve_extreme(const struct curve *curve, double sign, size_t *at) {
     double best = NAN;
     for (size_t i = 0; i < curve->n; i++)
-        if (!(curve->value[i] <= best)) {
+        if (!(sign * curve->value[i] <= sign * best)) {
             best = curve->value[i];
             if (at)
                 *at = i;
         }
     return best;
+}
+
+double curve_best(const struct curve *curve, size_t *at) {
+    return curve_extreme(curve, 1, at);
+}
+
+double curve_least(const struct curve *curve, size_t *at) {
+    return curve_extreme(curve, -1, at);
 }
 
 double curve_last(const struct curve *curve) {

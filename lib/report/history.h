@@ -58,12 +58,16 @@ struct history {
 // Steps that a resumed run did again replace the earlier ones.
 int history_read(struct history *history, const char *path, struct error *err);
 void history_free(struct history *history);
+// The runs at several paths, to be freed with history_free_all.
+int history_read_all(struct history **runs, char *const *paths, size_t count, struct error *err);
+void history_free_all(struct history *runs, size_t count);
 
 // The last start event, or NULL.
 const json_t *history_start(const struct history *history);
 
-// The highest value of a curve and where it was; NAN without points.
+// The highest or the lowest value of a curve, and where it was; NAN without points.
 double curve_best(const struct curve *curve, size_t *at);
+double curve_least(const struct curve *curve, size_t *at);
 double curve_last(const struct curve *curve);
 
 #endif
