@@ -40,9 +40,9 @@ momentum_step(float *w, float *v, struct update_series s, int count, bool ahead,
         float weight = w[i], step = v[i];
 #pragma GCC unroll 4
         for (int k = 0; k < count; k++) {
-            float gradient = s.g[k][i] + s.u[k].decay * weight;
-            step = s.u[k].momentum * step + gradient;
-            weight -= s.u[k].rate * (ahead ? gradient + s.u[k].momentum * step : step);
+            step = s.u[k].momentum * step + s.g[k][i] + s.u[k].decay * weight;
+            float way = ahead ? s.g[k][i] + s.u[k].decay * weight + s.u[k].momentum * step : step;
+            weight -= s.u[k].rate * way;
         }
         v[i] = step;
         w[i] = weight;
