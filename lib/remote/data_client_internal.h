@@ -14,7 +14,6 @@
 struct lease_report {
     struct proto_lease_id *leases;
     size_t count, room, reporting;
-    size_t told; // the first of them, over a link that broke before the answer came
 };
 
 // A data server as this client sees it. Lives as long as the client, listed or not.

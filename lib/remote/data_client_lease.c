@@ -129,13 +129,8 @@ static struct proto_list begin_report(struct lease_report *report) {
     return proto_list(report->leases, (uint32_t)report->reporting);
 }
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 static void remove_reported(struct lease_report *report) {
     report->count -= report->reporting;
-    report->told -= smaller(report->told, report->reporting);
     if (report->count > 0)
         memmove(report->leases, report->leases + report->reporting,
                 report->count * sizeof *report->leases);
@@ -148,13 +143,9 @@ static void end_report(struct data_peer *server) {
 }
 
 uint64_t client_cut_reports(struct data_peer *server) {
-    struct lease_report *finished = &server->finished, *returned = &server->returned;
-    size_t heard = finished->told > finished->reporting ? finished->told : finished->reporting;
-    uint64_t cut = finished->count - heard;
-    finished->count = finished->reporting;
-    returned->count = returned->reporting;
-    finished->told = smaller(finished->told, finished->count);
-    returned->told = smaller(returned->told, returned->count);
+    uint64_t cut = server->finished.count - server->finished.reporting;
+    server->finished.count = server->finished.reporting;
+    server->returned.count = server->returned.reporting;
     return cut;
 }
 
@@ -183,29 +174,16 @@ struct proto_lease_id *client_held(const struct data_client *client, const struc
     return held;
 }
 
-// None of them is this worker's any more: some may be finished since the link before.
-static uint64_t count_over(const struct lease_report *report) {
-    return report->reporting - smaller(report->told, report->reporting);
-}
-
-static void note_told(struct lease_report *report) {
-    if (report->told < report->reporting)
-        report->told = report->reporting;
-}
-
-// Refused or not, the data server has heard of them; without an answer it may have.
+// Refused or not, the data server has heard of them.
 static void finish_done(struct link_request *request) {
     struct data_peer *server = request->context;
     struct data_client *client = server->client;
     pthread_mutex_lock(&client->lock);
     if (request->status == STATUS_OK) {
         if (request->answer_type == PROTO_TYPE_REFUSED)
-            client->figures.over += count_over(&server->finished);
+            client->figures.over += server->finished.reporting;
         remove_reported(&server->finished);
         remove_reported(&server->returned);
-    } else {
-        note_told(&server->finished);
-        note_told(&server->returned);
     }
     end_report(server);
     pthread_mutex_unlock(&client->lock);

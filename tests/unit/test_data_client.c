@@ -509,44 +509,6 @@ static int ask_lease(struct link *link, uint64_t session, struct error *err) {
     return link_call(link, &request, NULL, err);
 }
 
-// A service whose first answer to a FINISH breaks the link: it says that of another request.
-struct breaking {
-    struct link_handlers whole;
-    _Atomic bool broke;
-};
-
-static enum proto_refusal breaking_hello(void *context, struct link *link,
-                                         const struct proto_hello *hello,
-                                         struct proto_welcome *welcome, uint64_t *detail) {
-    const struct link_handlers *whole = &((struct breaking *)context)->whole;
-    return whole->hello(whole->context, link, hello, welcome, detail);
-}
-
-static void breaking_request(void *context, struct link *link, uint64_t request, uint16_t type,
-                             const union proto_message *message, struct buffer *payload) {
-    struct breaking *b = context;
-    bool breaks = type == PROTO_TYPE_FINISH && !atomic_exchange(&b->broke, true);
-    b->whole.request(b->whole.context, link, breaks ? 0 : request, type, message, payload);
-}
-
-static void breaking_closed(void *context, struct link *link, const char *why) {
-    const struct link_handlers *whole = &((struct breaking *)context)->whole;
-    whole->closed(whole->context, link, why);
-}
-
-static void listen_anew(struct tap *tap, struct fixture *f, struct link_handlers handlers) {
-    struct error err = {0};
-    const struct link_options link = {.handlers = handlers};
-    listener_close(f->listener[0]);
-    CHECK_INT(tap, listener_open(&f->listener[0], f->address[0], &link, NULL, &err), STATUS_OK);
-}
-
-static void await_redial(struct tap *tap, struct data_client *client) {
-    for (int i = 0; i < 30000 && data_client_figures(client).redials == 0; i++)
-        usleep(1000);
-    CHECK_INT(tap, data_client_figures(client).redials, 1);
-}
-
 // Nobody tends the server: no lease of it runs out.
 static void test_cut_links(struct tap *tap, struct fixture *f) {
     TEST(tap, "who calls again says what it holds, and has nothing else; nor does the link before",
@@ -587,31 +549,17 @@ static void test_cut_links(struct tap *tap, struct fixture *f) {
         lease_batch(tap, lost, 5);
         lease_batch(tap, lost, 5);
         link_close(lost);
-        listen_anew(tap, f, data_service_handlers(f->service[0]));
-        await_redial(tap, client);
+        struct error err = {0};
+        const struct link_options link = {.handlers = data_service_handlers(f->service[0])};
+        listener_close(f->listener[0]);
+        CHECK_INT(tap, listener_open(&f->listener[0], f->address[0], &link, NULL, &err), STATUS_OK);
+        for (int i = 0; i < 30000 && data_client_figures(client).redials == 0; i++)
+            usleep(1000);
+        CHECK_INT(tap, data_client_figures(client).redials, 1);
         CHECK(tap, data_service_figures(f->service[0]).again >= 2 * BATCH);
         data_client_finish(client, data_client_trained(client));
         train_all(client, &seen, 1, 1000000);
         check_once(tap, &seen);
-        CHECK_INT(tap, data_client_figures(client).over, 0);
-        data_client_close(client);
-        stop(f, 0);
-    });
-    TEST(tap, "what a data server heard before the link broke is not over when it is told again", {
-        static struct seen seen;
-        start(tap, f, 0, 1, 1, NULL);
-        struct breaking breaking = {.whole = data_service_handlers(f->service[0])};
-        listen_anew(
-            tap, f,
-            (struct link_handlers){&breaking, breaking_hello, breaking_request, breaking_closed});
-        struct data_client *client = open_client(tap, f, 5, 1, 1, 2);
-        take_some(tap, client, &seen, 20);
-        data_client_finish(client, 10);
-        await_redial(tap, client);
-        data_client_finish(client, data_client_trained(client));
-        train_all(client, &seen, 1, 1000000);
-        check_once(tap, &seen);
-        CHECK_INT(tap, data_client_figures(client).over, 0);
         data_client_close(client);
         stop(f, 0);
     });
