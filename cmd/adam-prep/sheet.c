@@ -19,26 +19,13 @@ static bool parse_grid(const char *text, int *columns, int *rows) {
     return true;
 }
 
-static int write_file(const char *path, bool force, const void *data, size_t size,
-                      struct error *err) {
-    struct output *output;
-    int status = output_open(&output, path, force, err);
-    if (status)
-        return status;
-    status = output_write(output, data, size, err);
-    if (!status)
-        return output_close(output, err);
-    output_abort(output);
-    return status;
-}
-
 static int write_png(const struct image *image, const char *path, bool force, struct error *err) {
     void *data;
     size_t size;
     int status = image_encode(&data, &size, image, CODEC_PNG, 0, err);
     if (status)
         return status;
-    status = write_file(path, force, data, size, err);
+    status = output_whole(path, force, data, size, err);
     free(data);
     return status;
 }

@@ -12,23 +12,11 @@
 
 enum { READY_MAX = 8 * PROTO_ADDRESS_MAX }; // bytes of a list of addresses
 
-static int write_file(const char *path, const struct grow *text, struct error *err) {
-    struct output *output;
-    if (text->failed)
-        return error_nomem(err);
-    int status = output_open(&output, path, true, err);
-    if (status)
-        return status;
-    status = output_write(output, text->text, text->length, err);
-    if (status)
-        output_abort(output);
-    else
-        status = output_close(output, err);
-    return status;
-}
-
 static int tell_file(const char *path, struct grow *text, struct error *err) {
-    int status = path ? write_file(path, text, err) : STATUS_OK;
+    int status = STATUS_OK;
+    if (path)
+        status = text->failed ? error_nomem(err)
+                              : output_whole(path, true, text->text, text->length, err);
     free(grow_take(text));
     return status;
 }

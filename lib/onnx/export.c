@@ -19,28 +19,13 @@ static int export_layers(struct exporting *ex, struct error *err) {
     return STATUS_OK;
 }
 
-static void note_classes(struct graph *graph, const struct classes *classes) {
-    json_t *names = json_array();
-    for (int i = 0; i < classes->count; i++)
-        json_append(&names, json_string(classes->names[i]));
-    char *text = json_dumps(names, JSON_COMPACT);
-    if (text)
-        graph_note(graph, "classes", text);
-    free(text);
-    json_decref(names);
-}
-
-static int write_file(const char *path, bool force, const uint8_t *bytes, size_t size,
-                      struct error *err) {
-    struct output *output;
-    int status = output_open(&output, path, force, err);
-    if (status)
-        return status;
-    status = output_write(output, bytes, size, err);
-    if (!status)
-        return output_close(output, err);
-    output_abort(output);
-    return status;
+static int note_classes(struct graph *graph, const struct classes *classes, struct error *err) {
+    char *names = checkpoint_class_names(classes);
+    if (!names)
+        return error_nomem(err);
+    graph_note(graph, "classes", names);
+    free(names);
+    return STATUS_OK;
 }
 
 static int export_graph(struct exporting *ex, const struct checkpoint *checkpoint, const char *path,
@@ -48,14 +33,15 @@ static int export_graph(struct exporting *ex, const struct checkpoint *checkpoin
     uint8_t *bytes;
     size_t size;
     int status = export_layers(ex, err);
+    if (!status)
+        status = note_classes(ex->graph, &checkpoint->classes, err);
     if (status)
         return status;
-    note_classes(ex->graph, &checkpoint->classes);
     graph_note(ex->graph, "model", checkpoint->model->text);
     status = graph_pack(ex->graph, checkpoint->model->name, &bytes, &size, err);
     if (status)
         return status;
-    status = write_file(path, force, bytes, size, err);
+    status = output_whole(path, force, bytes, size, err);
     free(bytes);
     return status;
 }

@@ -334,6 +334,9 @@ int graph_pack(struct graph *graph, const char *name, uint8_t **bytes, size_t *s
     if (graph->failed)
         return error_nomem(err);
     *size = onnx__model_proto__get_packed_size(&model);
+    if (*size > INT32_MAX)
+        return error_set(err, STATUS_DATA, "%s has %zu bytes, of which an ONNX file holds 2 GiB",
+                         name, *size);
     *bytes = mem_array(*size, 1);
     if (!*bytes)
         return error_nomem(err);

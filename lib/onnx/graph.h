@@ -2,14 +2,12 @@
 // https://github.com/onnx/onnx/blob/v1.12.0/docs/IR.md. Inside lib/onnx only.
 //
 // That memory ran out is remembered, so that a writer need not ask after each word: what is given
-// from then on is of no use, and graph_text_of fails.
+// from then on is of no use, and graph_pack fails.
 #ifndef ADAM_ONNX_GRAPH_H
 #define ADAM_ONNX_GRAPH_H
 
 #include <stddef.h>
 #include <stdint.h>
-
-#include "core/json.h"
 
 struct error;
 struct graph;
@@ -50,6 +48,7 @@ void graph_gives(struct graph *graph, const char *name, const int64_t *dims, siz
 void graph_note(struct graph *graph, const char *key, const char *value);
 
 // The whole model, packed: *size bytes to be freed with free(). STATUS_IO: out of memory.
+// STATUS_DATA: it is larger than what protocol buffers hold.
 int graph_pack(struct graph *graph, const char *name, uint8_t **bytes, size_t *size,
                struct error *err);
 

@@ -56,6 +56,9 @@ void checkpoint_free(struct checkpoint *checkpoint);
 int checkpoint_make_room(struct checkpoint *checkpoint, bool state, struct error *err);
 // STATUS_DATA when the name of a class is not UTF-8: metadata are JSON, and hold no other.
 int checkpoint_check_names(const struct classes *classes, struct error *err);
+// The names as a list in JSON, as metadata hold them, to be freed with free(). NULL: out of memory,
+// or one is not UTF-8.
+char *checkpoint_class_names(const struct classes *classes);
 // STATUS_DATA when the file `path`, of which these are the bytes, is of another kind than a
 // checkpoint's: of which one, as far as that can be told, and what is expected.
 int checkpoint_check_kind(const char *path, const unsigned char *data, size_t size,

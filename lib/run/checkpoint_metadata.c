@@ -32,12 +32,19 @@ static json_t *text_json(json_t *value) {
     return text;
 }
 
-static json_t *class_names(const struct classes *classes) {
+char *checkpoint_class_names(const struct classes *classes) {
     json_t *names = json_array();
     for (int i = 0; i < classes->count; i++)
         json_append(&names, json_string(classes->names[i]));
-    json_t *text = text_json(names);
+    char *line = names ? json_line(names) : NULL;
     json_decref(names);
+    return line;
+}
+
+static json_t *class_names(const struct classes *classes) {
+    char *line = checkpoint_class_names(classes);
+    json_t *text = line ? json_string(line) : NULL;
+    free(line);
     return text;
 }
 

@@ -52,6 +52,18 @@ size_t output_plain_length(const char *path) {
     return strlen(path) - (filter < 0 ? 0 : strlen(filters[filter].extension));
 }
 
+int output_whole(const char *path, bool force, const void *data, size_t size, struct error *err) {
+    struct output *output;
+    int status = output_open(&output, path, force, err);
+    if (status)
+        return status;
+    status = output_write(output, data, size, err);
+    if (!status)
+        return output_close(output, err);
+    output_abort(output);
+    return status;
+}
+
 const char *output_name(const struct output *output) {
     return output->path;
 }

@@ -26,6 +26,9 @@ int output_close(struct output *output, struct error *err);
 // Removes what was written, as far as it was not to a pipe. Frees the output.
 void output_abort(struct output *output);
 
+// A whole file of these bytes. Statuses of the functions above.
+int output_whole(const char *path, bool force, const void *data, size_t size, struct error *err);
+
 // The path, or "standard output", for messages.
 const char *output_name(const struct output *output);
 

@@ -43,16 +43,8 @@ static bool is_sealed(const char *text, size_t size) {
 }
 
 int sealed_write(const char *path, const json_t *object, struct error *err) {
-    struct output *output;
     char *text = sealed_text(object);
-    int status = text ? output_open(&output, path, true, err) : error_nomem(err);
-    if (!status) {
-        status = output_write(output, text, strlen(text), err);
-        if (status)
-            output_abort(output);
-        else
-            status = output_close(output, err);
-    }
+    int status = text ? output_whole(path, true, text, strlen(text), err) : error_nomem(err);
     free(text);
     return status;
 }
