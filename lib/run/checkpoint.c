@@ -42,34 +42,8 @@ int checkpoint_check_names(const struct classes *classes, struct error *err) {
 
 // --- model.safetensors ----------------------------------------------------------
 
-// Lists of tensors: of the parameters, then of each state.
-struct lists {
-    struct named_parameter *named[1 + RULE_STATES];
-    size_t count, each; // lists, entries of each
-};
-
-static int name_tensors(struct lists *lists, const struct checkpoint *checkpoint,
-                        struct error *err) {
-    enum rule rule = checkpoint->optimizer.rule;
-    int status = STATUS_OK, states = checkpoint->state ? optimizer_states(rule) : 0;
-    for (int i = 0; !status && i <= states; i++) {
-        size_t each;
-        status = named_parameters(&lists->named[i], &each, checkpoint->model,
-                                  i > 0 ? optimizer_state_name(rule, i - 1) : NULL, err);
-        if (!status)
-            lists->each = each;
-        lists->count += !status;
-    }
-    return status;
-}
-
-static void free_names(struct lists *lists) {
-    for (size_t i = 0; i < lists->count; i++)
-        named_parameters_free(lists->named[i], lists->each);
-}
-
-static int write_tensors(const struct checkpoint *checkpoint, int fd, const struct lists *lists,
-                         struct file_sum *sum, struct error *err) {
+static int write_tensors(const struct checkpoint *checkpoint, int fd,
+                         const struct named_lists *lists, struct file_sum *sum, struct error *err) {
     struct tensor *tensors = mem_array(lists->count * lists->each, sizeof *tensors);
     json_t *metadata = checkpoint_metadata(checkpoint);
     size_t n = 0, parameters = checkpoint->model->parameter_count;
@@ -88,13 +62,15 @@ static int write_tensors(const struct checkpoint *checkpoint, int fd, const stru
 
 static int write_model(const struct checkpoint *checkpoint, int fd, struct file_sum *sum,
                        struct error *err) {
-    struct lists lists = {.count = 0};
+    struct named_lists lists = {.count = 0};
+    enum rule rule = checkpoint->optimizer.rule;
     int status = checkpoint_check_names(&checkpoint->classes, err);
     if (!status)
-        status = name_tensors(&lists, checkpoint, err);
+        status = named_lists_make(&lists, checkpoint->model, rule,
+                                  checkpoint->state ? optimizer_states(rule) : 0, err);
     if (!status)
         status = write_tensors(checkpoint, fd, &lists, sum, err);
-    free_names(&lists);
+    named_lists_free(&lists);
     return status;
 }
 

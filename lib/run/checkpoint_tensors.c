@@ -54,6 +54,25 @@ void named_parameters_free(struct named_parameter *named, size_t count) {
     free(named);
 }
 
+int named_lists_make(struct named_lists *lists, const struct model *model, enum rule rule,
+                     int states, struct error *err) {
+    int status = STATUS_OK;
+    *lists = (struct named_lists){.count = 0};
+    for (int i = 0; !status && i <= states; i++) {
+        const char *prefix = i > 0 ? optimizer_state_name(rule, i - 1) : NULL;
+        size_t each; // 0 after a failure
+        status = named_parameters(&lists->named[i], &each, model, prefix, err);
+        lists->each = status ? lists->each : each;
+        lists->count += !status;
+    }
+    return status;
+}
+
+void named_lists_free(struct named_lists *lists) {
+    for (size_t i = 0; i < lists->count; i++)
+        named_parameters_free(lists->named[i], lists->each);
+}
+
 // --- values -----------------------------------------------------------------------
 
 struct tensor named_tensor(const struct named_parameter *named, const float *values) {

@@ -3,6 +3,7 @@
 #define ADAM_RUN_CHECKPOINT_TENSORS_H
 
 #include "model/model.h"
+#include "rule/optimizer.h"
 #include "store/safetensors.h"
 
 struct error;
@@ -18,6 +19,16 @@ struct named_parameter {
 int named_parameters(struct named_parameter **out, size_t *count, const struct model *model,
                      const char *prefix, struct error *err);
 void named_parameters_free(struct named_parameter *named, size_t count);
+
+// Of all that a checkpoint has: of the parameters, then of so many states of the rule.
+struct named_lists {
+    struct named_parameter *named[1 + RULE_STATES];
+    size_t count, each; // lists, entries of each
+};
+// Freed with named_lists_free, also after a failure. STATUS_IO when out of memory.
+int named_lists_make(struct named_lists *lists, const struct model *model, enum rule rule,
+                     int states, struct error *err);
+void named_lists_free(struct named_lists *lists);
 
 // As a tensor of a file, which shares its name. `values` are those of the whole model; NULL: the
 // tensor has no data.

@@ -142,6 +142,8 @@ static bool convert_pushes(struct copy *copy) {
     return true;
 }
 
+_Static_assert(RULE_STATES <= PERSIST_STATES, "a record holds all states of a rule");
+
 static struct persist_record record_of(const struct flusher *flusher, const struct copy *copy) {
     const struct ps_snapshot *snapshot = &copy->snapshot;
     uint32_t buckets = atomic_load(&flusher->buckets);

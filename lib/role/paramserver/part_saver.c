@@ -33,11 +33,9 @@ struct part {
     struct part_saver *saver;
     const struct proto_save_part *order;
     struct servers *servers;
-    struct named_parameter *named[1 + RULE_STATES]; // weights of the model, then its states
-    int lists;                                      // of these
-    size_t named_count;                             // of each
-    char *folder;                                   // of the file
-    bool own;                                       // it is on this server's own disk
+    struct named_lists lists; // of the model's tensors, and of their states
+    char *folder;             // of the file
+    bool own;                 // it is on this server's own disk
     struct checkpoint_part_file file;
     float *chunk;
     uint64_t *pulled;   // versions of shards, in the last pull
@@ -110,10 +108,10 @@ static uint32_t tensor_at(const struct part *part, uint32_t i) {
 // Each once, and each of the model.
 static int check_tensors(const struct part *part, struct error *err) {
     for (uint32_t i = 0; i < part->order->tensors.count; i++)
-        if (tensor_at(part, i) >= part->named_count ||
+        if (tensor_at(part, i) >= part->lists.each ||
             (i > 0 && tensor_at(part, i) <= tensor_at(part, i - 1)))
             return error_set(err, STATUS_DATA, "tensor %u of the part is %u, of %zu in the model",
-                             (unsigned)i, (unsigned)tensor_at(part, i), part->named_count);
+                             (unsigned)i, (unsigned)tensor_at(part, i), part->lists.each);
     return STATUS_OK;
 }
 
@@ -142,11 +140,11 @@ static int find_folder(struct part *part, struct error *err) {
 static int open_file(struct part *part, struct error *err) {
     const struct proto_save_part *order = part->order;
     uint32_t n = order->tensors.count;
-    struct tensor *tensors = mem_array((size_t)part->lists * n + 1, sizeof *tensors);
+    struct tensor *tensors = mem_array(part->lists.count * n + 1, sizeof *tensors);
     size_t count = 0;
-    for (int l = 0; tensors && l < part->lists; l++)
+    for (size_t l = 0; tensors && l < part->lists.count; l++)
         for (uint32_t i = 0; i < n; i++)
-            tensors[count++] = named_tensor(&part->named[l][tensor_at(part, i)], NULL);
+            tensors[count++] = named_tensor(&part->lists.named[l][tensor_at(part, i)], NULL);
     int status = tensors ? find_folder(part, err) : error_nomem(err);
     if (!status)
         status = checkpoint_part_open(&part->file, part->folder, order->token.bytes, order->part,
@@ -160,31 +158,17 @@ static int write_file(struct part *part, struct error *err) {
     int status = open_file(part, err);
     if (status)
         return status;
-    for (int l = 0; l < part->lists; l++)
+    for (size_t l = 0; l < part->lists.count; l++)
         for (uint32_t i = 0; !status && i < n; i++)
             status = write_tensor(part, (enum proto_quantity)(PROTO_QUANTITY_WEIGHT + l),
-                                  &part->named[l][tensor_at(part, i)], err);
+                                  &part->lists.named[l][tensor_at(part, i)], err);
     return checkpoint_part_end(&part->file, status, err);
 }
 
-static int name_tensors(struct part *part, struct error *err) {
-    const struct part_saver_options *o = &part->saver->options;
-    int status = STATUS_OK;
-    for (int l = 0; !status && l <= optimizer_states(o->rule); l++) {
-        const char *prefix = l > 0 ? optimizer_state_name(o->rule, l - 1) : NULL;
-        size_t count;
-        status = named_parameters(&part->named[l], &count, o->model, prefix, err);
-        if (status)
-            break;
-        part->named_count = count;
-        part->lists++;
-    }
-    return status;
-}
-
 static int open_part(struct part *part, struct error *err) {
+    const struct part_saver_options *o = &part->saver->options;
     size_t shards = servers_shards(part->servers);
-    int status = name_tensors(part, err);
+    int status = named_lists_make(&part->lists, o->model, o->rule, optimizer_states(o->rule), err);
     if (!status)
         status = check_tensors(part, err);
     if (status)
@@ -196,8 +180,7 @@ static int open_part(struct part *part, struct error *err) {
 }
 
 static void free_part(struct part *part) {
-    for (int l = 0; l < part->lists; l++)
-        named_parameters_free(part->named[l], part->named_count);
+    named_lists_free(&part->lists);
     free(part->folder);
     free(part->chunk);
     free(part->pulled);
