@@ -86,7 +86,7 @@ static int add_line(struct exporting *ex, const struct layer *input,
     struct graph_node *times = graph_node(graph, "Mul", "input.scaled");
     graph_input(graph, times, "pictures");
     graph_input(graph, times, add_values(ex, "input.factor", input->out, factors));
-    struct graph_node *plus = graph_node(graph, "Add", graph_format(graph, "%s", input->name));
+    struct graph_node *plus = graph_node(graph, "Add", input->name);
     graph_input(graph, plus, graph_output(times));
     graph_input(graph, plus, add_values(ex, "input.summand", input->out, summands));
     ex->values[input->index] = graph_output(plus);

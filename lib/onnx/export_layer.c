@@ -120,24 +120,27 @@ static const char *export_conv(struct exporting *ex, const struct layer *layer, 
     return graph_output(conv);
 }
 
+static struct graph_node *pool(struct exporting *ex, const struct layer *layer, const char *op,
+                               const char *x) {
+    struct graph_node *node = unary(ex, op, part_of(ex, layer, "pooled"), x);
+    set_window(ex, node, layer);
+    return node;
+}
+
 static const char *export_maxpool(struct exporting *ex, const struct layer *layer, const char *x) {
-    struct graph_node *pool = unary(ex, "MaxPool", part_of(ex, layer, "pooled"), x);
-    set_window(ex, pool, layer);
-    return graph_output(pool);
+    return graph_output(pool(ex, layer, "MaxPool", x));
 }
 
 static const char *export_avgpool(struct exporting *ex, const struct layer *layer, const char *x) {
-    struct graph_node *pool = unary(ex, "AveragePool", part_of(ex, layer, "pooled"), x);
-    set_window(ex, pool, layer);
-    graph_int(ex->graph, pool, "count_include_pad", 0);
-    return graph_output(pool);
+    struct graph_node *node = pool(ex, layer, "AveragePool", x);
+    graph_int(ex->graph, node, "count_include_pad", 0);
+    return graph_output(node);
 }
 
 static const char *export_l2pool(struct exporting *ex, const struct layer *layer, const char *x) {
-    struct graph_node *pool = unary(ex, "LpPool", part_of(ex, layer, "pooled"), x);
-    set_window(ex, pool, layer);
-    graph_int(ex->graph, pool, "p", 2);
-    return graph_output(pool);
+    struct graph_node *node = pool(ex, layer, "LpPool", x);
+    graph_int(ex->graph, node, "p", 2);
+    return graph_output(node);
 }
 
 // --- norms --------------------------------------------------------------------------------
@@ -198,31 +201,34 @@ static const char *export_layernorm(struct exporting *ex, const struct layer *la
     return scale_and_shift(ex, layer, reshape(ex, layer, "together", apart, whole, 4), dims);
 }
 
-// The weights of lcn's window, and what is to be multiplied where a part of it is outside.
-static const char *add_gaussian(struct exporting *ex, const struct layer *layer) {
+// The weight of a place in lcn's window, so far from its middle.
+static double gaussian(const struct layer *layer, int dy, int dx) {
+    double y = dy / (layer->size / 4.0), x = dx / (layer->size / 4.0);
+    return exp(-0.5 * (y * y + x * x));
+}
+
+static const char *add_window(struct exporting *ex, const struct layer *layer) {
     int size = layer->size, middle = size / 2;
     const int64_t dims[] = {1, 1, size, size};
     float *weights = graph_room(ex->graph, (size_t)size * (size_t)size);
-    for (int i = 0; weights && i < size * size; i++) {
-        double y = (i / size - middle) / (size / 4.0), x = (i % size - middle) / (size / 4.0);
-        weights[i] = (float)exp(-0.5 * (y * y + x * x));
-    }
+    for (int i = 0; weights && i < size * size; i++)
+        weights[i] = (float)gaussian(layer, i / size - middle, i % size - middle);
     return weights ? graph_floats(ex->graph, part_of(ex, layer, "window"), dims, 4, weights) : "";
 }
 
+// What the sum over a window is to be multiplied by: more where a part of it is outside.
 static const char *add_correction(struct exporting *ex, const struct layer *layer) {
-    int size = layer->size, middle = size / 2, h = layer->in.h, w = layer->in.w;
+    int middle = layer->size / 2, h = layer->in.h, w = layer->in.w;
     const int64_t dims[] = {1, h, w};
     float *factors = graph_room(ex->graph, (size_t)h * (size_t)w);
     for (int i = 0; factors && i < h * w; i++) {
         double sum = 0;
-        for (int k = 0; k < size * size; k++) {
-            int dy = k / size - middle, dx = k % size - middle;
-            int row = i / w + dy, column = i % w + dx;
-            double y = dy / (size / 4.0), x = dx / (size / 4.0);
-            if (row >= 0 && row < h && column >= 0 && column < w)
-                sum += exp(-0.5 * (y * y + x * x));
-        }
+        for (int dy = -middle; dy <= middle; dy++)
+            for (int dx = -middle; dx <= middle; dx++) {
+                int row = i / w + dy, column = i % w + dx;
+                if (row >= 0 && row < h && column >= 0 && column < w)
+                    sum += gaussian(layer, dy, dx);
+            }
         factors[i] = (float)(1 / sum);
     }
     return factors ? graph_floats(ex->graph, part_of(ex, layer, "correction"), dims, 3, factors)
@@ -247,7 +253,7 @@ static const char *local_mean(struct exporting *ex, const struct layer *layer, c
 }
 
 static const char *export_lcn(struct exporting *ex, const struct layer *layer, const char *x) {
-    const char *window = add_gaussian(ex, layer), *correction = add_correction(ex, layer);
+    const char *window = add_window(ex, layer), *correction = add_correction(ex, layer);
     const char *mean = local_mean(ex, layer, "mean", x, window, correction);
     const char *centred = binary(ex, "Sub", part_of(ex, layer, "centred"), x, mean);
     const char *squares = binary(ex, "Mul", part_of(ex, layer, "squares"), centred, centred);

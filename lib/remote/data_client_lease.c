@@ -159,8 +159,9 @@ struct proto_lease_id *client_held(const struct data_client *client, const struc
                                    size_t *count) {
     size_t most = server->finished.count + server->returned.count, n = 0;
     const struct held_lease *lease;
-    LIST_FOREACH(lease, &client->leases, others)
-    most++;
+    LIST_FOREACH(lease, &client->leases, others) {
+        most++;
+    }
     struct proto_lease_id *held = mem_array(most + 1, sizeof *held);
     if (!held)
         return NULL;
