@@ -14,9 +14,11 @@ of_sanitizers() {
 }
 
 # A server for this user alone, and a client's configuration that knows it by two names;
-# behind a third nobody listens.
+# behind a third nobody listens. The shells that it starts have a home of their own: what
+# the user's shell does at its start may take long, and must not be killed in the midst.
 make_sshd() {
     port=$(free_port)
+    mkdir home
     ssh-keygen -q -t ed25519 -N '' -f host_key
     ssh-keygen -q -t ed25519 -N '' -f user_key
     cat >sshd_config <<CONF
@@ -30,7 +32,7 @@ UsePAM no
 PasswordAuthentication no
 KbdInteractiveAuthentication no
 PermitRootLogin prohibit-password
-SetEnv PATH=$PATH$(of_sanitizers)
+SetEnv HOME=$PWD/home PATH=$PATH$(of_sanitizers)
 CONF
     cat >ssh_config <<CONF
 Host one two three
