@@ -22,6 +22,7 @@
 #include "core/cpu.h"
 #include "kernels/activations.h"
 
+struct batch_norm_kernels;
 struct convolution;
 struct group_norm;
 struct update;
@@ -34,9 +35,11 @@ struct kernels {
     const struct dense_kept_kernels *kept;
     const struct conv_kernels *conv;
     const struct pool_kernels *pools;
+    const struct batch_norm_kernels *batch_norm; // of plain samples
     // NULL: no blocks.
     const struct block_kernels *blocks;
     const struct norm_block_kernels *norm_blocks;
+    const struct batch_norm_kernels *batch_norm_blocks;
     const struct conv_block_kernels *conv_blocks;
     const struct winograd_kernels *winograd;
 

@@ -9,6 +9,7 @@ extern const struct conv_kernels FAMILY(conv);
 extern const struct pool_kernels FAMILY(pools);
 extern const struct block_kernels FAMILY(blocks);
 extern const struct norm_block_kernels FAMILY(norm_blocks);
+extern const struct batch_norm_kernels FAMILY(batch_norm_blocks);
 extern const struct conv_block_kernels FAMILY(conv_blocks);
 extern const struct winograd_kernels FAMILY(winograd);
 

@@ -35,6 +35,9 @@ static const struct {
     {"8x12x9", "lcn size=5"},
     {"12x7x5", "groupnorm groups=3 act=elu"},
     {"7x5x3", "layernorm"},
+    {"12x7x5", "batchnorm act=relu"},
+    {"9x4x5", "batchnorm act=silu"},
+    {"50x1x1", "batchnorm"},
     {"9x8x7", "conv maps=12 kernel=3 pad=1 act=gelu"},
     {"11x5x5", "dense units=123 act=relu"},
     {"11x5x5", "dense units=30 act=softplus"},
@@ -161,7 +164,7 @@ static double compare_families(struct subject *subject, struct subject *referenc
                                               (size_t)n * (size_t)model_classes(model)));
         for (int i = 0; i < model->layer_count; i++) {
             const struct layer *layer = &model->layers[i];
-            size_t at = layer->weights.offset, count = layer->weights.count + layer->biases.count;
+            size_t at = layer->weights.offset, count = layer_parameters(layer);
             most = fmax(
                 most, relative_difference(subject->gradient + at, reference->gradient + at, count));
         }

@@ -72,6 +72,11 @@ static void fill_uniform(float *weights, size_t n, float half, struct random *ra
         weights[j] = half * ((float)(words[j] >> 8) * 0x1p-23f - 1.0f);
 }
 
+static void fill_same(float *to, size_t n, float value) {
+    for (size_t i = 0; i < n; i++)
+        to[i] = value;
+}
+
 // Small scores give every class nearly the same probability, whatever the scale of the
 // layers below: the first loss is ln(classes), and the first steps kill no unit.
 #define SMALL 0.01
@@ -106,17 +111,12 @@ static void fill_weights(const struct layer *layer, enum init kind, float *weigh
         memset(weights, 0, n * sizeof *weights);
         break;
     case INIT_ONE:
-        for (size_t j = 0; j < n; j++)
-            weights[j] = 1;
+        fill_same(weights, n, 1);
         break;
     }
 }
 
 // --- one after the other ----------------------------------------------------------------
-
-static size_t layer_count(const struct layer *layer) {
-    return layer->weights.count + layer->biases.count;
-}
 
 struct model_filler model_filler(const struct model *model, uint64_t seed, bool lively) {
     return (struct model_filler){.model = model, .seed = seed, .lively = lively};
@@ -127,17 +127,32 @@ static void begin_layer(struct model_filler *f, const struct layer *layer) {
         random_stream(f->seed, hash_bytes("init", 4), hash_bytes(layer->name, strlen(layer->name)));
 }
 
-// The next weights of the layer, or its biases.
+// The parameter of the layer that has its float number `at`. Statistics begin as those of inputs
+// that are normalised already.
+static const struct parameter *parameter_at(const struct layer *layer, size_t at, float *value) {
+    size_t place = layer->weights.offset + at;
+    const struct parameter *const all[] = {&layer->weights, &layer->biases, &layer->statistics[0],
+                                           &layer->statistics[1]};
+    const float values[] = {NAN, layer->bias, 0, 1};
+    size_t i = 0;
+    while (place >= all[i]->offset + all[i]->count)
+        i++;
+    *value = values[i];
+    return all[i];
+}
+
+// The next floats of the layer, all of one parameter.
 static void make_block(struct model_filler *f, const struct layer *layer) {
-    size_t end = f->done < layer->weights.count ? layer->weights.count : layer_count(layer);
+    float value;
+    const struct parameter *parameter = parameter_at(layer, f->done, &value);
+    size_t end = parameter->offset + parameter->count - layer->weights.offset;
     size_t n = end - f->done < MODEL_FILLER_BLOCK ? end - f->done : MODEL_FILLER_BLOCK;
     if (f->done == 0)
         begin_layer(f, layer);
-    if (f->done < layer->weights.count)
+    if (parameter == &layer->weights)
         fill_weights(layer, init_kind(f->model, layer, f->lively), f->block, n, &f->random);
     else
-        for (size_t i = 0; i < n; i++)
-            f->block[i] = layer->bias;
+        fill_same(f->block, n, value);
     f->done += n;
     f->given = 0;
     f->made = n;
@@ -147,7 +162,7 @@ static void make_block(struct model_filler *f, const struct layer *layer) {
 static bool next_block(struct model_filler *f) {
     while (f->layer < f->model->layer_count) {
         const struct layer *layer = &f->model->layers[f->layer];
-        if (f->done < layer_count(layer)) {
+        if (f->done < layer_parameters(layer)) {
             make_block(f, layer);
             return true;
         }

@@ -55,9 +55,10 @@ struct layer_type {
     const char *what; // one line
     const struct layer_key *keys;
     size_t key_count;
-    bool trains; // has parameters: also takes init, bias, rate, decay
-    bool scales; // each of its weights scales values by themselves: they begin with 1
-    bool output; // ends a model: softmax, logistic
+    bool trains;  // has parameters: also takes init, bias, rate, decay
+    bool scales;  // each of its weights scales values by themselves: they begin with 1
+    bool output;  // ends a model: softmax, logistic
+    int together; // samples that it looks at together where it learns; 0: each by itself
     enum layer_layout layout;
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat and add; 0 for input
     // For model/fuse.h: an activation and nothing else; a maximum of inputs; a bit
@@ -71,7 +72,7 @@ struct layer_type {
     bool bands;       // its passes may be of some rows of one block (pass.window)
     bool pixelwise;   // an output, or error gradient, depends on its own pixel of all maps alone
 
-    // From in[] (layer->from_count shapes) and the keys: out, weights and biases
+    // From in[] (layer->from_count shapes) and the keys: out, weights, biases and statistics
     // (dims, count, fans; not offset), connections, useful. False with *misfit filled.
     bool (*shape)(struct layer *layer, const struct shape *in, struct misfit *misfit);
 

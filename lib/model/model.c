@@ -95,6 +95,23 @@ int model_classes(const struct model *model) {
     return model_output(model)->out.c;
 }
 
+size_t layer_parameters(const struct layer *layer) {
+    size_t count = layer->weights.count + layer->biases.count;
+    for (int i = 0; i < LAYER_STATISTICS; i++)
+        count += layer->statistics[i].count;
+    return count;
+}
+
+int model_together(const struct model *model) {
+    int most = 1;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        if (layer_learns(layer) && layer->type->together > most)
+            most = layer->type->together;
+    }
+    return most;
+}
+
 bool layer_learns(const struct layer *layer) {
     return layer->type->trains && layer->rate > 0;
 }

@@ -39,6 +39,7 @@ struct pair { // height x width, of kernels, strides and paddings
 struct layer_type;
 
 #define LAYER_INPUTS_MAX 32
+#define LAYER_STATISTICS 2
 
 // A block of parameters in the flat space of the model ("Parameters are one
 // flat space in layer order"). Its dimensions are those of PyTorch's tensors.
@@ -63,6 +64,7 @@ struct layer {
     enum act act;
     float slope;               // of ACT_LEAKY
     float alpha, beta, bias_k; // of norms
+    float momentum;            // of running statistics: what each mini-batch moves them by
     float dropout;             // share of outputs dropped in training
     float smoothing;           // share of a target that goes to all classes alike in training
     enum init init;
@@ -72,13 +74,18 @@ struct layer {
     float decay;      // weight decay of this layer; below 0: that of the command line
     char *ops;        // input: operations on each picture
 
-    struct parameter weights, biases; // count 0: none
-    uint64_t connections;             // multiplies of one forward pass of one sample
-    uint64_t useful;                  // those of them that no padding makes zero
+    // One behind the other; count 0: none. Statistics, the running mean and variance of
+    // batchnorm, are no part of the loss: their gradient is how far they are from those of the
+    // mini-batch, whatever its scale, and they follow it by rule/optimizer.h.
+    struct parameter weights, biases, statistics[LAYER_STATISTICS];
+    uint64_t connections; // multiplies of one forward pass of one sample
+    uint64_t useful;      // those of them that no padding makes zero
 };
 
 // Whether training changes it: it has parameters, and its rate is not 0. Else it is frozen.
 bool layer_learns(const struct layer *layer);
+// Floats of all its parameters, from weights.offset on.
+size_t layer_parameters(const struct layer *layer);
 
 struct model {
     char *name; // for messages: the path it was read from
@@ -114,6 +121,9 @@ int model_blame(const struct model *model, const struct layer *layer, const char
 const struct layer *model_input(const struct model *model);
 const struct layer *model_output(const struct model *model);
 int model_classes(const struct model *model); // units of the output layer
+// Samples of a mini-batch that a layer looks at together (batchnorm), so that they are to be in one
+// pass; 1: there is no such layer that learns.
+int model_together(const struct model *model);
 
 // Fills parameter_count floats with initial values, each layer from its own
 // stream of `seed`: where relu follows He for convolutions and the standard rule for

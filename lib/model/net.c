@@ -69,12 +69,19 @@ const char *net_way(const struct net *net, const struct layer *layer, enum conv_
     return layer->type->way ? layer->type->way(&net->nodes[layer->index].pass, pass) : NULL;
 }
 
+// `gradient` is that of the layer, or NULL.
 static void set_parameters(struct pass *pass, const float *parameters, float *gradient) {
     const struct layer *layer = pass->layer;
-    pass->weights = parameters + layer->weights.offset;
+    size_t first = layer->weights.offset, biases = layer->biases.offset - first;
+    pass->weights = parameters + first;
     pass->biases = parameters + layer->biases.offset;
-    pass->dweights = gradient ? gradient + layer->weights.offset : NULL;
-    pass->dbiases = gradient ? gradient + layer->biases.offset : NULL;
+    pass->dweights = gradient;
+    pass->dbiases = gradient ? gradient + biases : NULL;
+    for (int i = 0; i < LAYER_STATISTICS; i++) {
+        size_t at = layer->statistics[i].offset;
+        pass->statistics[i] = parameters + at;
+        pass->dstatistics[i] = gradient ? gradient + (at - first) : NULL;
+    }
 }
 
 static struct block_range whole_pass(const struct net *net) {
@@ -216,17 +223,26 @@ static void output_error(struct net *net, const int32_t *labels, float scale) {
     }
 }
 
-// Adds up what the readers of a layer have written for it.
+// Adds up what the readers of a layer, two at least, have written for it.
 static void gather_errors(const struct net *net, const struct node *node) {
     const struct pass *pass = &node->pass;
     size_t size = (size_t)pass->places * shape_size(pass->layer->out);
     size_t at = (size_t)(pass->dy - node->dy);
-    memset(pass->dy, 0, size * sizeof *pass->dy);
+    const float *first = NULL;
+    int seen = 0;
     for (int i = pass->layer->index + 1; i < net->model->layer_count; i++) {
         const struct node *reader = &net->nodes[i];
-        for (int j = 0; j < reader->pass.layer->from_count; j++)
-            if (reader->pass.layer->from[j] == pass->layer->index)
-                pass->kernels->axpy(pass->dy, reader->errors[j] + at, size, 1);
+        for (int j = 0; j < reader->pass.layer->from_count; j++) {
+            if (reader->pass.layer->from[j] != pass->layer->index)
+                continue;
+            const float *errors = reader->errors[j] + at;
+            if (++seen == 1)
+                first = errors;
+            else if (seen == 2)
+                pass->kernels->add(pass->dy, first, errors, size);
+            else
+                pass->kernels->axpy(pass->dy, errors, size, 1);
+        }
     }
 }
 
@@ -243,12 +259,9 @@ static bool is_first_gradient(const struct net *net, struct block_range range, i
 // beside, to be added.
 static void set_gradient(const struct net *net, struct node *node, const float *parameters,
                          float *gradient, bool first) {
-    struct pass *pass = &node->pass;
-    set_parameters(pass, parameters, gradient);
-    if (adds_up(node, first)) {
-        pass->dweights = net->block_gradient;
-        pass->dbiases = net->block_gradient + pass->layer->weights.count;
-    }
+    float *to =
+        adds_up(node, first) ? net->block_gradient : gradient + node->pass.layer->weights.offset;
+    set_parameters(&node->pass, parameters, to);
 }
 
 static void add_gradient(const struct net *net, const struct node *node, float *gradient,
@@ -256,9 +269,8 @@ static void add_gradient(const struct net *net, const struct node *node, float *
     const struct layer *layer = node->pass.layer;
     if (!adds_up(node, first))
         return;
-    net->kernels->axpy(gradient + layer->weights.offset, node->pass.dweights, layer->weights.count,
-                       1);
-    net->kernels->axpy(gradient + layer->biases.offset, node->pass.dbiases, layer->biases.count, 1);
+    net->kernels->axpy(gradient + layer->weights.offset, net->block_gradient,
+                       layer_parameters(layer), 1);
 }
 
 static void backward_layer(struct net *net, struct node *node, const float *parameters,
@@ -318,6 +330,8 @@ static void backward_node(struct net *net, struct node *node, const float *param
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
                   float *gradient, net_ready *ready, void *self) {
     output_error(net, labels, scale);
+    for (int i = 0; i < net->model->layer_count; i++)
+        net->nodes[i].pass.scale = scale;
     for (int end = net->model->layer_count, first; end > 1; end = first) {
         const struct node *node = &net->nodes[end - 1];
         first = node->first;

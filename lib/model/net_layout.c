@@ -22,11 +22,20 @@ bool net_by_block(const struct layer *layer, int lanes) {
     return weights <= (outputs * (size_t)lanes > BLOCK_FLOATS ? outputs / BLOCK_WEIGHTS : outputs);
 }
 
+static bool sees_blocks_together(const struct net *net, const struct layer *layer) {
+    return net->mode == NET_TRAIN && layer_learns(layer) && layer->type->together > 0;
+}
+
+static bool may_stack(const struct net *net, int i) {
+    const struct layer *layer = &net->model->layers[i];
+    return net->nodes[i].blocked && net_by_block(layer, net->lanes) &&
+           !sees_blocks_together(net, layer);
+}
+
 // The end of the stack that begins at layer i; i + 1 when it is passed whole.
 static int stack_end(const struct net *net, int i) {
     int end = i;
-    while (net->blocks > 1 && end < net->model->layer_count && net->nodes[end].blocked &&
-           net_by_block(&net->model->layers[end], net->lanes))
+    while (net->blocks > 1 && end < net->model->layer_count && may_stack(net, end))
         end++;
     return end > i + 1 ? end : i + 1;
 }

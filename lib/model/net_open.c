@@ -96,7 +96,7 @@ static void take_buffers(struct net *net) {
         if (train && node->wanted)
             take_branch_errors(net, node, layer);
         if (in_parts || (node->blocked && net_by_block(layer, KERNELS_LANES_MOST)))
-            gradient_most = larger_size(gradient_most, layer->weights.count + layer->biases.count);
+            gradient_most = larger_size(gradient_most, layer_parameters(layer));
     }
     net->turned_errors = arena_take(&net->arena, train ? turned_most : 0, sizeof(float));
     net->block_gradient = arena_take(&net->arena, train ? gradient_most : 0, sizeof(float));

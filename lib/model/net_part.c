@@ -14,6 +14,7 @@ bool net_in_parts(const struct model *model) {
 }
 
 int net_part(const struct model *model, const struct kernels *kernels, int n) {
-    int part = KERNELS_LANES_MOST;
+    int together = model_together(model);
+    int part = together > KERNELS_LANES_MOST ? together : KERNELS_LANES_MOST;
     return n > part && net_in_parts(model) && layout_lanes(model, kernels, part) > 0 ? part : n;
 }

@@ -30,9 +30,12 @@ struct pass {
     float *dx[LAYER_INPUTS_MAX];   // error gradients to write; NULL where nobody wants them
     float *dy;                     // error gradients of y; the backward pass may overwrite them
     const float *weights, *biases; // shared: other threads may write them meanwhile
-    const float *prepared;         // of the weights (net_prepared); NULL: nothing
-    float *dweights, *dbiases;     // gradients to write
-    net_offer *offer;              // NULL, or who may take dweights as a product ...
+    const float *statistics[LAYER_STATISTICS];
+    const float *prepared;     // of the weights (net_prepared); NULL: nothing
+    float *dweights, *dbiases; // gradients to write
+    float *dstatistics[LAYER_STATISTICS];
+    float scale;      // error gradients are those of the loss times this
+    net_offer *offer; // NULL, or who may take dweights as a product ...
     void *taker;
     bool *taken;          // ... and whether it did
     float *kept, *brief;  // scratch, see layer_type.scratch

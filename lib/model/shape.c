@@ -77,6 +77,13 @@ static bool place_parameter(struct parameter *parameter, size_t *end) {
     return !__builtin_add_overflow(*end, count, end) && *end <= PARAMETERS_MAX;
 }
 
+static bool place_parameters(struct layer *layer, size_t *end) {
+    bool fits = place_parameter(&layer->weights, end) && place_parameter(&layer->biases, end);
+    for (int i = 0; fits && i < LAYER_STATISTICS; i++)
+        fits = place_parameter(&layer->statistics[i], end);
+    return fits;
+}
+
 static int resolve_layer(struct model *model, const struct script *script, struct layer *layer,
                          struct error *err) {
     struct shape in[LAYER_INPUTS_MAX];
@@ -90,8 +97,7 @@ static int resolve_layer(struct model *model, const struct script *script, struc
     int status = check_size(script, layer, err);
     if (status != STATUS_OK)
         return status;
-    if (!place_parameter(&layer->weights, &model->parameter_count) ||
-        !place_parameter(&layer->biases, &model->parameter_count))
+    if (!place_parameters(layer, &model->parameter_count))
         return script_error_word(script, &script->statements[layer->index].words[0], err,
                                  "%s: the model has more than %zu parameters", layer->type->name,
                                  PARAMETERS_MAX);

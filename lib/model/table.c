@@ -29,10 +29,6 @@ struct model_cost model_cost(const struct model *model, int batch, int threads) 
     return cost;
 }
 
-static size_t layer_parameters(const struct layer *layer) {
-    return layer->weights.count + layer->biases.count;
-}
-
 // Bytes of a layer's outputs for a mini-batch.
 static size_t layer_activations(const struct layer *layer, int batch) {
     return product_or_most(product_or_most(shape_size(layer->out), (size_t)batch), sizeof(float));

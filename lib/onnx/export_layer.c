@@ -154,6 +154,18 @@ static const char *export_lrn(struct exporting *ex, const struct layer *layer, c
     return graph_output(lrn);
 }
 
+static const char *export_batchnorm(struct exporting *ex, const struct layer *layer,
+                                    const char *x) {
+    struct graph_node *norm = unary(ex, "BatchNormalization", part_of(ex, layer, "normalised"), x);
+    const struct parameter *const inputs[] = {&layer->weights, &layer->biases,
+                                              &layer->statistics[0], &layer->statistics[1]};
+    static const char *const names[] = {"weight", "bias", "running_mean", "running_var"};
+    for (int i = 0; i < 4; i++)
+        graph_input(ex->graph, norm, add_parameter(ex, layer, names[i], inputs[i], NULL, 0));
+    graph_float(ex->graph, norm, "epsilon", layer->alpha);
+    return graph_output(norm);
+}
+
 static const char *scale_and_shift(struct exporting *ex, const struct layer *layer, const char *x,
                                    const int64_t *dims) {
     const char *scaled = binary(ex, "Mul", part_of(ex, layer, "scaled"), x,
@@ -329,6 +341,7 @@ static exporter *exporter_of(const struct layer_type *type) {
         {"l2pool", export_l2pool},
         {"lrn", export_lrn},
         {"lcn", export_lcn},
+        {"batchnorm", export_batchnorm},
         {"groupnorm", export_groupnorm},
         {"layernorm", export_layernorm},
         {"dense", export_dense},

@@ -197,7 +197,8 @@
 #define PROTO_LEASE_ID(F, L) F(U64, lease, 0, "number of the lease")
 
 #define PROTO_TENSOR(F, L)                                                                         \
-    F(U32, tensor, 0, "number in the order of the layers: weights of a layer, then its biases")
+    F(U32, tensor, 0,                                                                              \
+      "number in the order of the layers: weights of a layer, biases, running mean, variance")
 
 #define PROTO_TOKEN(F, L) F(ID, token, 0, "of a checkpoint in parts")
 

@@ -126,7 +126,7 @@ static void sum_errors(const struct sweep *sweep, const struct request *request,
 static void multiply_factors(const struct sweep *sweep, const struct request *request,
                              const struct tile *tile, float alpha, float beta, float *sum,
                              size_t sum_row) {
-    if (sweep->tensor->biases)
+    if (sweep->tensor->kind == TENSOR_BIASES)
         sum_errors(sweep, request, tile, alpha, beta, sum);
     else
         multiply_weights(sweep, request, tile, alpha, beta, sum, sum_row);
@@ -173,8 +173,14 @@ static struct update update_at(const struct sweep *sweep, float rate, uint64_t v
     const struct tensor *tensor = sweep->tensor;
     struct optimizer optimizer = *sweep->optimizer;
     optimizer.step = version - sweep->since;
-    return tensor->biases ? optimizer_biases_update(&optimizer, tensor->layer, rate)
-                          : optimizer_weights_update(&optimizer, tensor->layer, rate);
+    switch (tensor->kind) {
+    case TENSOR_STATISTICS:
+        return optimizer_statistics_update(&optimizer, tensor->layer);
+    case TENSOR_BIASES:
+        return optimizer_biases_update(&optimizer, tensor->layer, rate);
+    default:
+        return optimizer_weights_update(&optimizer, tensor->layer, rate);
+    }
 }
 
 static void step_alone(const struct sweep *sweep, const struct subrequest *sub,
@@ -311,8 +317,8 @@ static void over_matrix(const struct sweep *sweep, size_t begin, size_t end, siz
 
 static void over_tensor(const struct sweep *sweep, size_t begin, size_t end) {
     bool matrix = false;
-    for (const struct subrequest *sub = sweep->batch; sub != sweep->end && !sweep->tensor->biases;
-         sub = sub->next)
+    for (const struct subrequest *sub = sweep->batch;
+         sub != sweep->end && sweep->tensor->kind == TENSOR_WEIGHTS; sub = sub->next)
         matrix = matrix || has_factors(sweep, sub);
     if (matrix)
         over_matrix(sweep, begin, end, (size_t)sweep->tensor->layer->weights.dims[1]);

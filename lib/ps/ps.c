@@ -47,10 +47,10 @@ static float *map_floats(const struct ps *ps, int arrays) {
 }
 
 static void add_block(struct ps *ps, const struct layer *layer, const struct parameter *parameter,
-                      bool biases) {
+                      enum tensor_kind kind) {
     if (parameter->count)
         ps->tensors[ps->tensor_count++] =
-            (struct tensor){layer, biases, parameter->offset, parameter->offset + parameter->count};
+            (struct tensor){layer, kind, parameter->offset, parameter->offset + parameter->count};
 }
 
 static int compare_blocks(const void *a, const void *b) {
@@ -60,10 +60,14 @@ static int compare_blocks(const void *a, const void *b) {
 
 static bool make_blocks(struct ps *ps) {
     const struct model *model = ps->model;
-    ps->tensors = mem_array(2 * (size_t)model->layer_count, sizeof *ps->tensors);
+    ps->tensors =
+        mem_array((2 + LAYER_STATISTICS) * (size_t)model->layer_count, sizeof *ps->tensors);
     for (int i = 0; ps->tensors && i < model->layer_count; i++) {
-        add_block(ps, &model->layers[i], &model->layers[i].weights, false);
-        add_block(ps, &model->layers[i], &model->layers[i].biases, true);
+        const struct layer *layer = &model->layers[i];
+        add_block(ps, layer, &layer->weights, TENSOR_WEIGHTS);
+        add_block(ps, layer, &layer->biases, TENSOR_BIASES);
+        for (int s = 0; s < LAYER_STATISTICS; s++)
+            add_block(ps, layer, &layer->statistics[s], TENSOR_STATISTICS);
     }
     if (ps->tensors)
         qsort(ps->tensors, ps->tensor_count, sizeof *ps->tensors, compare_blocks);

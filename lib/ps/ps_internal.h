@@ -259,10 +259,12 @@ struct applier_thread {
     bool started;
 };
 
-// Weights or biases of a layer: places [begin, end) of the parameter space.
+enum tensor_kind { TENSOR_WEIGHTS, TENSOR_BIASES, TENSOR_STATISTICS };
+
+// Some parameters of a layer: places [begin, end) of the parameter space.
 struct tensor {
     const struct layer *layer;
-    bool biases;
+    enum tensor_kind kind;
     size_t begin, end;
 };
 

@@ -128,8 +128,9 @@ static const struct layer *find_layer(const struct ps *ps, const struct proto_pu
     for (size_t i = 0; i < ps->tensor_count; i++) {
         const struct layer *layer = ps->tensors[i].layer;
         const struct parameter *weights = &layer->weights, *biases = &layer->biases;
-        if (!ps->tensors[i].biases && weights->offset == push->weights && weights->rank == 2 &&
-            (uint32_t)weights->dims[0] == push->rows && (uint32_t)weights->dims[1] == push->columns)
+        if (ps->tensors[i].kind == TENSOR_WEIGHTS && weights->offset == push->weights &&
+            weights->rank == 2 && (uint32_t)weights->dims[0] == push->rows &&
+            (uint32_t)weights->dims[1] == push->columns)
             return push->biases == PROTO_NOWHERE ||
                            (biases->count == push->rows && biases->offset == push->biases)
                        ? layer

@@ -93,6 +93,17 @@ static bool gradients_wait(const struct shard *shard) {
     return sub;
 }
 
+// The rule, with as many sharers as have looked at the same weights at most.
+static struct optimizer rule_beside(const struct ps *ps, const struct rules *rules) {
+    const struct protocol *protocol = &rules->protocol;
+    struct optimizer rule = rules->optimizer;
+    if (protocol->kind == PROTOCOL_ASYNC)
+        rule.sharers = atomic_load(&ps->members.working);
+    else if (protocol->kind == PROTOCOL_SOFTSYNC)
+        rule.sharers = protocol->n;
+    return rule;
+}
+
 // Takes subrequests that need not wait out of the shard, as a batch.
 static struct subrequest *take_loose(struct shard *shard, enum protocol_kind kind) {
     struct subrequest *batch = NULL, **end = &batch;
@@ -126,7 +137,8 @@ static void apply_loose(const struct applier *applier, uint32_t index, const str
         sub->rate = sub->request->rate * protocol_factor(&rules->protocol, sub->staleness);
         sub->version = version += sub->request->samples != 0;
     }
-    apply_each(applier, index, &rules->optimizer, batch);
+    const struct optimizer rule = rule_beside(ps, rules);
+    apply_each(applier, index, &rule, batch);
     atomic_fetch_add(&ps->counters.updates, version - before);
     batch_done(ps, index, batch, version);
 }
@@ -238,8 +250,9 @@ static void apply_turns(const struct applier *applier, uint32_t index, const str
         sub->weight = mean.weight > 0 ? sub->weight / mean.weight : 0;
         sub->version = version;
     }
+    const struct optimizer rule = rule_beside(ps, rules);
     if (mean.samples > 0)
-        apply_mean(applier, index, &rules->optimizer, batch,
+        apply_mean(applier, index, &rule, batch,
                    mean.rate / mean.samples *
                        protocol_update_factor(protocol, (uint64_t)mean.samples));
     else

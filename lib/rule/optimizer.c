@@ -52,10 +52,19 @@ static size_t biases_at(const struct layer *layer) {
     return layer->biases.offset - layer->weights.offset;
 }
 
+// The statistics follow the biases.
+static struct span statistics_of(const struct layer *layer) {
+    size_t count = 0;
+    for (int i = 0; i < LAYER_STATISTICS; i++)
+        count += layer->statistics[i].count;
+    return (struct span){biases_at(layer) + layer->biases.count, count};
+}
+
 bool optimizer_accepts(const struct kernels *kernels, const struct layer *layer,
                        const float *gradient) {
     return kernels->finite(gradient, layer->weights.count) &&
-           kernels->finite(gradient + biases_at(layer), layer->biases.count);
+           kernels->finite(gradient + biases_at(layer),
+                           layer->biases.count + statistics_of(layer).n);
 }
 
 // No sum of n products is more than n times the largest (NaN is no number less than
@@ -92,7 +101,8 @@ void optimizer_clip(const struct optimizer *optimizer, const struct kernels *ker
 }
 
 struct span optimizer_all(const struct layer *layer) {
-    return (struct span){0, biases_at(layer) + layer->biases.count};
+    struct span statistics = statistics_of(layer);
+    return (struct span){0, statistics.first + statistics.n};
 }
 
 // What of `span` lies in [first, first + n).
@@ -170,6 +180,13 @@ struct update optimizer_biases_update(const struct optimizer *optimizer, const s
     return update;
 }
 
+struct update optimizer_statistics_update(const struct optimizer *optimizer,
+                                          const struct layer *layer) {
+    unsigned sharers = optimizer->sharers > 1 ? optimizer->sharers : 1;
+    float rate = layer_learns(layer) ? layer->momentum / (float)sharers : 0;
+    return (struct update){.rule = RULE_SGD, .rate = rate};
+}
+
 static float *offset_or_null(float *array, size_t offset) {
     return array ? array + offset : NULL;
 }
@@ -179,13 +196,19 @@ void optimizer_apply(const struct optimizer *optimizer, const struct kernels *ke
                      const float *gradient, float rate) {
     struct update weights = optimizer_weights_update(optimizer, layer, rate);
     struct update biases = optimizer_biases_update(optimizer, layer, rate);
+    size_t begin = layer->weights.offset;
+    struct span all = statistics_of(layer);
     struct span w = span_overlap(span, 0, layer->weights.count);
     struct span b = span_overlap(span, biases_at(layer), layer->biases.count);
-    size_t begin = layer->weights.offset;
+    struct span s = span_overlap(span, all.first, all.n);
     kernels->update(parameters + begin + w.first, offset_or_null(state, begin + w.first),
                     gradient + w.first, w.n, &weights);
     kernels->update(parameters + begin + b.first, offset_or_null(state, begin + b.first),
                     gradient + b.first, b.n, &biases);
+    if (s.n == 0)
+        return;
+    struct update statistics = optimizer_statistics_update(optimizer, layer);
+    kernels->update(parameters + begin + s.first, NULL, gradient + s.first, s.n, &statistics);
 }
 
 void optimizer_apply_product(const struct optimizer *optimizer, const struct kernels *kernels,

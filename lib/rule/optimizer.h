@@ -27,6 +27,10 @@ struct optimizer {
     // state does with all mini-batches, a velocity fades as many times as fast, each gradient
     // moving the weights as far in the end, and a sum of squares stands for as many times as many.
     unsigned learners;
+    // How many threads and workers change the same running statistics, each by mini-batches of its
+    // own; 0: one. Each moves them by that share, so that they stay the mean of as many as one
+    // would make of them, and moves of many at once do not go too far.
+    unsigned sharers;
     // Of adam and adamw, whose means begin at 0: the number of the update in hand since then, from
     // 1; 0: any later one.
     uint64_t step;
@@ -72,11 +76,13 @@ struct span {
 struct span optimizer_all(const struct layer *layer);
 
 // The step that the layer's weights, or its biases, take at this learning rate (times
-// layer->rate). Weights decay, biases do not.
+// layer->rate). Weights decay, biases do not. And that of running statistics, which have no state.
 struct update optimizer_weights_update(const struct optimizer *optimizer, const struct layer *layer,
                                        float rate);
 struct update optimizer_biases_update(const struct optimizer *optimizer, const struct layer *layer,
                                       float rate);
+struct update optimizer_statistics_update(const struct optimizer *optimizer,
+                                          const struct layer *layer);
 
 // Applies `gradient` (that of the whole layer, as laid out from weights.offset) to a
 // part of the layer's parameters in `parameters` and `state` (whole arrays; state

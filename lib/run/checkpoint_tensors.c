@@ -28,17 +28,27 @@ static int add_parameter(struct named_parameter *list, size_t *count, const char
     return STATUS_OK;
 }
 
+// PyTorch's names.
+static int add_parameters(struct named_parameter *list, size_t *count, const char *prefix,
+                          const struct layer *layer, struct error *err) {
+    static const char *const statistics[LAYER_STATISTICS] = {"running_mean", "running_var"};
+    int status = add_parameter(list, count, prefix, layer, "weight", &layer->weights, err);
+    if (!status)
+        status = add_parameter(list, count, prefix, layer, "bias", &layer->biases, err);
+    for (int i = 0; !status && i < LAYER_STATISTICS; i++)
+        status =
+            add_parameter(list, count, prefix, layer, statistics[i], &layer->statistics[i], err);
+    return status;
+}
+
 int named_parameters(struct named_parameter **out, size_t *count, const struct model *model,
                      const char *prefix, struct error *err) {
-    struct named_parameter *named = mem_zeroed(2 * (size_t)model->layer_count, sizeof *named);
+    size_t most = (2 + LAYER_STATISTICS) * (size_t)model->layer_count;
+    struct named_parameter *named = mem_zeroed(most, sizeof *named);
     int status = named ? STATUS_OK : error_nomem(err);
     *count = 0;
-    for (int i = 0; !status && i < model->layer_count; i++) {
-        const struct layer *layer = &model->layers[i];
-        status = add_parameter(named, count, prefix, layer, "weight", &layer->weights, err);
-        if (!status)
-            status = add_parameter(named, count, prefix, layer, "bias", &layer->biases, err);
-    }
+    for (int i = 0; !status && i < model->layer_count; i++)
+        status = add_parameters(named, count, prefix, &model->layers[i], err);
     *out = named;
     if (status) {
         named_parameters_free(named, *count);

@@ -14,6 +14,7 @@ struct optimizer home_rule(const struct home_config *config, uint64_t updates) {
     struct optimizer rule = *config->optimizer;
     size_t count = config->learners ? atomic_load(config->learners) : 1;
     rule.learners = count > 1 ? (unsigned)count : 1;
+    rule.sharers = rule.learners * (unsigned)config->threads;
     rule.step = updates + 1;
     rule.second = config->model->parameter_count;
     return rule;

@@ -65,7 +65,7 @@ static void copy_parameter(const struct inheriting *in, const struct parameter *
 
 static void take_layer(struct inheriting *in, const struct layer *layer) {
     const struct layer *other = find_layer(in->from->model, layer->name);
-    size_t count = layer->weights.count + layer->biases.count;
+    size_t count = layer_parameters(layer);
     in->layers++;
     in->all_count += count;
     if (!other) {
@@ -76,6 +76,8 @@ static void take_layer(struct inheriting *in, const struct layer *layer) {
     } else {
         copy_parameter(in, &layer->weights, &other->weights);
         copy_parameter(in, &layer->biases, &other->biases);
+        for (int i = 0; i < LAYER_STATISTICS; i++)
+            copy_parameter(in, &layer->statistics[i], &other->statistics[i]);
         in->taken++;
         in->taken_count += count;
     }
@@ -84,7 +86,7 @@ static void take_layer(struct inheriting *in, const struct layer *layer) {
 static int take_layers(struct inheriting *in, struct error *err) {
     const struct model *model = in->to->model;
     for (int i = 0; i < model->layer_count; i++)
-        if (model->layers[i].weights.count + model->layers[i].biases.count > 0)
+        if (layer_parameters(&model->layers[i]) > 0)
             take_layer(in, &model->layers[i]);
     if (!in->taken)
         return error_set(err, STATUS_DATA, "no layer of %s has name and shape of a layer of %s",

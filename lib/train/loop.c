@@ -96,7 +96,7 @@ float loop_rate(const struct loop *loop, uint64_t number) {
 static int open_context(struct loop_thread *thread) {
     const struct loop_config *config = &thread->loop->config;
     int most = config->sync
-                   ? step_chunk(config->batch)
+                   ? step_chunk(config->model, config->batch)
                    : solo_part(config->home, config->model, config->kernels, config->batch);
     int status =
         net_open(&thread->net, config->model, config->kernels, most, NET_TRAIN, &thread->err);

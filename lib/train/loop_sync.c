@@ -15,7 +15,8 @@
 // one reading of the weights; a mini-batch of fewer than four such chunks has
 // chunks of 8 or 4 samples, so that several threads have work. There are at most 16
 // chunks, each of which needs a gradient: of a mini-batch above 256 they have more
-// samples, still a multiple of 16.
+// samples, still a multiple of 16. Where a layer looks at samples together (model_together), chunks
+// are multiples of as many.
 #include <math.h>
 #include <stdlib.h>
 
@@ -31,12 +32,14 @@ enum {
     PIECE = 16 * 1024, // floats: a piece of several gradients stays in the L2 cache
 };
 
-int step_chunk(int batch) {
-    int chunk = CHUNK;
+int step_chunk(const struct model *model, int batch) {
+    int chunk = CHUNK, together = model_together(model);
     while (chunk > CHUNK_LEAST && batch / chunk < CHUNKS_LEAST)
         chunk /= 2;
     if (batch > CHUNKS_MOST * CHUNK)
         chunk = (batch + CHUNKS_MOST * CHUNK - 1) / (CHUNKS_MOST * CHUNK) * CHUNK;
+    if (together > 1)
+        chunk = (chunk + together - 1) / together * together;
     return chunk < batch ? chunk : batch;
 }
 
@@ -69,7 +72,7 @@ static size_t cut_into_pieces(const struct model *model, const struct home *home
 
 int step_open(struct step *step, const struct loop_config *config, struct error *err) {
     size_t line = MEM_ALIGN / sizeof(float), floats;
-    step->chunk = step_chunk(config->batch);
+    step->chunk = step_chunk(config->model, config->batch);
     size_t chunks = (size_t)chunks_of(config->batch, step->chunk);
     step->stride = (config->model->parameter_count + line - 1) / line * line;
     step->barrier.threads = config->threads;

@@ -83,6 +83,6 @@ void loop_sync(struct loop_thread *thread);
 // The step's buffers, whose size depends on the mini-batch and the model alone.
 int step_open(struct step *step, const struct loop_config *config, struct error *err);
 void step_close(struct step *step);
-int step_chunk(int batch);
+int step_chunk(const struct model *model, int batch);
 
 #endif

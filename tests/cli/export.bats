@@ -46,7 +46,8 @@ agrees() {
 input 3x15x17 ops='scale 1/255; mean 0.5,0.4,0.3; std 0.2,0.3,0.4'
 conv a maps=8 kernel=3 pad=1 act=leaky
 lrn n1 size=3
-conv b from=n1 maps=8 kernel=3 pad=1 groups=2 act=gelu
+conv b0 from=n1 maps=8 kernel=3 pad=1 groups=2
+batchnorm b act=gelu epsilon=0.01
 groupnorm n2 groups=4 act=relu6
 add s from=n2,n1 act=silu
 maxpool p1 from=s size=3 stride=2

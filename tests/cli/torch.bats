@@ -152,14 +152,125 @@ NET
     step norms.net norms.net 37 "$TIES"
 }
 
+@test "maps are normalised over the mini-batch as PyTorch does, in groups of 32 samples" {
+    cat > batch.net <<'NET'
+input 3x16x16
+conv maps=24 kernel=3 pad=1
+batchnorm act=relu momentum=0.2
+conv a maps=30 kernel=3 pad=1
+batchnorm b epsilon=0.001
+conv maps=30 kernel=3 pad=1
+batchnorm c
+add from=c,b act=relu
+conv maps=10 kernel=3
+batchnorm act=silu
+avgpool size=2
+maxpool size=3 stride=2
+dense units=30
+batchnorm act=relu
+dense units=17 act=tanh
+batchnorm
+softmax units=7
+NET
+    step batch.net batch.net 5 "$TIES"
+    step batch.net batch.net 32 "$TIES"
+    step batch.net batch.net 75 "$TIES"
+}
+
 @test "examples/resnet.sh writes residual nets of 6 N + 2 layers, which agree" {
     sh "$ROOT"/examples/resnet.sh >resnet20.net
     run_ok adam-ctl check --json resnet20.net
     # Shortcuts of 1x1 beside the layers that the paper counts (table 6: 0.27 M parameters).
     [ "$(jq '[.layers[] | select(.type == "conv" and (.name | endswith("-s") | not))] | length' <<<"$output")" = 19 ]
-    [ "$(jq .parameters <<<"$output")" = 273066 ]
+    [ "$(jq .parameters <<<"$output")" = $((273066 + 2 * 688)) ]
+    # A running mean and variance of each of 688 maps do not count in the paper.
+    sh "$ROOT"/examples/resnet.sh 3 10 'groupnorm groups=8' >groups.net
+    [ "$(adam-ctl check --json groups.net | jq .parameters)" = 273066 ]
     sh "$ROOT"/examples/resnet.sh 1 7 >resnet8.net
     step resnet8.net resnet8.net 5 "$TIES"
+}
+
+# All pictures are one mini-batch, and one group.
+@test "batch norms and their running statistics are PyTorch's, by one process and through servers" {
+    load ../helper/worker
+    tiny_set
+    python - <<'END'
+for name, size in ("train.idx", 64), ("train.lab", 1):
+    raw, head = open(name, "rb").read(), 16 if size > 1 else 8
+    open(name, "wb").write(raw[:4] + (32).to_bytes(4, "big") + raw[8 : head + 32 * size])
+END
+    sed -i 's/ dropout=0.2//; s/^softmax /softmax softmax /
+        s/^conv\(.*\) act=relu/conv\1\nbatchnorm b1 act=relu/
+        s/^dense\(.*\) act=relu/dense\1\nbatchnorm b2 act=relu/' tiny.net
+    cat >run.conf <<'CONF'
+model = tiny.net
+data = train.idx
+labels = train.lab
+batch = 32
+eval-every = 0
+epoch-end = 1
+epochs = 6
+CONF
+    tiny --sync --threads 1 --batch 32 --epochs 1 --rate 0 --out start
+    # A worker that sends the changes of its weights keeps the optimizer's state to itself.
+    for way in momentum:hardsync adam:hardsync sgd:async; do
+        rule=${way%:*}
+        rm -rf ran servers
+        cp -r start ran
+        cp -r start servers
+        run_ok adam-worker --resume ran --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
+        run_ok adam-ctl up run.conf --resume --out servers --ps 2 --workers 1 --threads 1 -q \
+            --set protocol=${way#*:} --set optimizer=$rule --set rate=0.02 --set decay=0.03 --set epsilon=0.001
+        for run in ran servers; do
+            python "$ROOT"/tests/helper/torch_rules.py start/latest/model.safetensors \
+                $run/latest/model.safetensors $rule 5 0.02 0.03
+        done
+    done
+}
+
+# With a rate of 0 the running statistics alone move: to those of all pictures, whoever moves them.
+@test "running statistics become those of the data, by threads and workers of every protocol" {
+    load ../helper/worker
+    tiny_set
+    sed -i 's/^conv/batchnorm b0 act=relu\nconv/' tiny.net
+    printf '%s\n' 'model = tiny.net' 'data = train.idx' 'labels = train.lab' 'batch = 4' \
+        'rate = 0' 'epochs = 30' 'eval-every = 0' >run.conf
+    tiny --rate 0 --batch 4 --epochs 30 --threads 3 --home copies --out copies -q
+    tiny --rate 0 --batch 4 --epochs 30 --threads 3 --home shared --out shared -q
+    tiny --rate 0 --batch 4 --epochs 30 --threads 2 --sync --out sync -q
+    tiny --rate 1 --batch 4 --epochs 1 --threads 2 --set b0.rate=0 --out frozen -q
+    for way in async:delta async:gradient hardsync:gradient softsync:3:gradient; do
+        run_ok adam-ctl up run.conf --out "${way//:/-}" --ps 2 --workers 3 --threads 1 -q \
+            --set protocol="${way%:*}" --set push="${way##*:}"
+    done
+    python - copies shared sync async-delta async-gradient hardsync-gradient softsync-3-gradient frozen <<'END'
+import json, struct, sys
+import numpy as np
+x = np.fromfile("train.idx", np.uint8)[16:] / 255 - 0.4
+for run in sys.argv[1:]:
+    raw = open(f"{run}/latest/model.safetensors", "rb").read()
+    end = 8 + struct.unpack("<Q", raw[:8])[0]
+    head = json.loads(raw[8:end])
+    mean, variance = (np.frombuffer(raw[end + head[n]["data_offsets"][0]:], "<f4", 1)[0]
+                      for n in ("b0.running_mean", "b0.running_var"))
+    print(run, mean, x.mean(), variance, x.var())
+    if run == "frozen":
+        assert (mean, variance) == (0, 1)
+    else:
+        assert abs(mean - x.mean()) < 0.03 and abs(variance / x.var() - 1) < 0.1, run
+END
+}
+
+@test "a net with batch norms is the same for any number of threads in step, and when resumed" {
+    load ../helper/worker
+    tiny_set
+    sed -i 's/^conv/batchnorm b0\nconv/; s/^softmax/batchnorm\nsoftmax/' tiny.net
+    tiny --sync --threads 1 --batch 70 --epochs 3 --out one -q
+    tiny --sync --threads 2 --batch 70 --epochs 3 --out two -q
+    tiny --sync --threads 2 --batch 70 --epochs 2 --out resumed -q
+    run_ok adam-worker --resume resumed --epochs 3
+    same_model one two
+    same_model one resumed
 }
 
 # All pictures are one mini-batch. The weights come from another rule, whose updates do not count.

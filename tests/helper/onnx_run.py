@@ -54,6 +54,10 @@ def instance_norm(a, x, scale, bias):
     return (x - mean) / (variance + a["epsilon"]).sqrt() * scale.reshape(shape) + bias.reshape(shape)
 
 
+def batch_norm(a, x, scale, bias, mean, variance):
+    return F.batch_norm(x, mean, variance, scale, bias, False, 0, a["epsilon"])
+
+
 def reshape(a, x, shape):
     sizes = [x.shape[i] if n == 0 else int(n) for i, n in enumerate(shape.tolist())]
     return x.reshape(sizes)
@@ -71,6 +75,7 @@ def total(a, *values):
 OPERATORS = {
     "Add": lambda a, x, y: x + y,
     "AveragePool": avgpool,
+    "BatchNormalization": batch_norm,
     "Clip": lambda a, x, low, high: x.clamp(float(low), float(high)),
     "Concat": lambda a, *values: torch.cat(values, a["axis"]),
     "Conv": conv,

@@ -100,10 +100,46 @@ def raw(path, kind=np.float32):
     return np.fromfile(path, dtype=kind)
 
 
+# Samples that are normalised together.
+GROUP = 32
+
+
+def normalise_groups(norm):
+    """Makes a batch norm normalise each group by itself; norm.seen are their statistics."""
+    def forward(x):
+        parts, norm.seen = x.split(GROUP), [0, 0]
+        for part in parts:
+            values = part.detach().transpose(0, 1).flatten(1).double()
+            for i, of_part in enumerate((values.mean(1), values.var(1))):
+                norm.seen[i] = norm.seen[i] + of_part * len(part) / len(x)
+        return torch.cat([F.batch_norm(part, None, None, norm.weight, norm.bias, True, 0, norm.eps)
+                          for part in parts])
+    norm.forward = forward
+
+
+def norms(net):
+    return [m for m in net.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
+
+
+def state(net):
+    """Parameters and running statistics, in the order of the layers."""
+    return [v for name, v in net.state_dict(keep_vars=True).items() if 'tracked' not in name]
+
+
+def set_distances(net, before):
+    """The gradient of running statistics is how far they were from those of the mini-batch."""
+    for norm in norms(net):
+        for i, running in enumerate((norm.running_mean, norm.running_var)):
+            was = before[id(running)]
+            running.grad = was - norm.seen[i].float() if hasattr(norm, 'seen') \
+                else (was - running) / norm.momentum
+            running.copy_(was)
+
+
 def load(net, flat):
     at = 0
     with torch.no_grad():
-        for p in net.parameters():
+        for p in state(net):
             p.copy_(torch.from_numpy(flat[at:at + p.numel()]).view_as(p))
             at += p.numel()
     assert at == len(flat), f'{at} parameters here, {len(flat)} there'
@@ -134,6 +170,9 @@ def main():
     load(net, raw(f'{folder}/parameters'))
     labels = torch.from_numpy(raw(f'{folder}/labels', np.int32)).long()
     x = torch.from_numpy(raw(f'{folder}/input')).view(len(labels), *shape)
+    before = {id(v): v.detach().clone() for v in state(net)}
+    for norm in norms(net) if len(labels) > GROUP else []:
+        normalise_groups(norm)
     sums = net(x)
     if name in ONE_VS_ALL:
         target = F.one_hot(labels, sums.shape[1]).float() * (1 - smoothing) + smoothing / 2
@@ -144,10 +183,11 @@ def main():
     error.backward()
     compare('scores', raw(f'{folder}/scores'), scores.detach().numpy().ravel())
     compare('loss', np.array([loss]), np.array([error.item()]))
-    gradient = flat(p.grad for p in net.parameters())
+    set_distances(net, before)
+    gradient = flat(p.grad for p in state(net))
     compare('gradient', raw(f'{folder}/gradient'), gradient, *most)
-    torch.optim.SGD(net.parameters(), lr=rate).step()
-    compare('updated', raw(f'{folder}/updated'), flat(net.parameters()))
+    torch.optim.SGD(state(net), lr=rate).step()
+    compare('updated', raw(f'{folder}/updated'), flat(state(net)))
 
 
 main()

@@ -67,7 +67,8 @@ static void check_layer(struct tap *tap, struct fixture *f, const struct layer *
     double slope = 0, norm = 0;
     for (size_t i = 0; i < f->model->parameter_count; i++) {
         f->direction[i] = i >= begin && i < end ? random_normal(&random) : 0;
-        slope += (double)f->gradient[i] * (double)f->direction[i];
+        if (i >= begin && i < end)
+            slope += (double)f->gradient[i] * (double)f->direction[i];
         norm += (double)f->direction[i] * (double)f->direction[i];
     }
     for (size_t i = begin; i < end; i++)
@@ -87,7 +88,7 @@ static void check(struct tap *tap, const char *name, const char *text) {
         loss_at(&f, 0);
         net_backward(f.net, f.parameters, f.labels, 1, f.gradient, NULL, NULL);
         for (int i = 0; i < f.model->layer_count; i++)
-            if (f.model->layers[i].type->trains)
+            if (layer_learns(&f.model->layers[i]))
                 check_layer(tap, &f, &f.model->layers[i]);
     }
     fixture_close(&f);
@@ -155,6 +156,13 @@ int main(void) {
     check(&tap, "a sum below a relu of its own, and above it",
           UNDER "conv a maps=4 kernel=3 pad=1 from=base\nadd from=a,base\nrelu r\n"
                 "add from=r,a\navgpool size=all\n" OVER);
+    check(&tap, "batchnorm",
+          UNDER "batchnorm\nconv maps=6 kernel=3\nbatchnorm act=tanh epsilon=0.01" OVER);
+    check(&tap, "batchnorm of vectors, and below activations",
+          UNDER "batchnorm act=gelu\nconv maps=3 kernel=3\nbatchnorm\nsilu\ndense units=9\n"
+                "batchnorm act=sigmoid epsilon=0.1" OVER);
+    check(&tap, "a frozen batchnorm",
+          UNDER "batchnorm rate=0 act=tanh\ndense units=9 act=tanh" OVER);
     check(&tap, "groupnorm",
           UNDER "groupnorm groups=2\nconv maps=6 kernel=3\ngroupnorm groups=3 act=tanh" OVER);
     check(&tap, "groupnorm of maps by themselves, and of all",

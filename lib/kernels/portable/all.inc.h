@@ -7,6 +7,7 @@
 #define ADAM_KERNELS_PORTABLE_ALL_INC_H
 
 #include "kernels/portable/activation.inc.h"
+#include "kernels/portable/batch_norm.inc.h"
 #include "kernels/portable/bias.inc.h"
 #include "kernels/portable/group_norm.inc.h"
 #include "kernels/portable/lcn.inc.h"
@@ -25,10 +26,11 @@
 
 #define PORTABLE_KERNELS                                                                           \
     .bias_add = bias_add, .bias_sum = bias_sum, .acts = ACTIVATIONS, .lrn = lrn,                   \
-    .lrn_back = lrn_back, .lcn = lcn, .lcn_back = lcn_back, .group_norm = group_norm,              \
-    .group_norm_back = group_norm_back, .softmax = softmax, .update = update, .updates = updates,  \
-    .merge = merge, .add = add, .multiply = multiply, .axpy = axpy, .sum_squares = sum_squares,    \
-    .finite = all_finite, .largest = largest, .multiply_adds = multiply_adds, .read = read_all,
+    .batch_norm = &batch_norm_plain, .lrn_back = lrn_back, .lcn = lcn, .lcn_back = lcn_back,       \
+    .group_norm = group_norm, .group_norm_back = group_norm_back, .softmax = softmax,              \
+    .update = update, .updates = updates, .merge = merge, .add = add, .multiply = multiply,        \
+    .axpy = axpy, .sum_squares = sum_squares, .finite = all_finite, .largest = largest,            \
+    .multiply_adds = multiply_adds, .read = read_all,
 
 // A family's table, by its name for people. Those with lanes have a way to predict large dense
 // layers (themes.inc.h).
@@ -42,6 +44,7 @@
                                   .pools = &FAMILY(pools),                                         \
                                   .blocks = &FAMILY(blocks),                                       \
                                   .norm_blocks = &FAMILY(norm_blocks),                             \
+                                  .batch_norm_blocks = &FAMILY(batch_norm_blocks),                 \
                                   .conv_blocks = &FAMILY(conv_blocks),                             \
                                   .winograd = &FAMILY(winograd),                                   \
                                   PORTABLE_KERNELS}

@@ -41,8 +41,8 @@ typedef void momentum_steps(float *w, float *v, const struct update_series *s, s
 static void updates_at_once(float *w, float *state, const float *const *g, const struct update *u,
                             int count, size_t n) {
     static sgd_steps *const sgd_of[] = {sgd_2, sgd_3, sgd_4};
-    static momentum_steps *const momentum_of[] = {momentum_2, momentum_3, momentum_4};
-    static momentum_steps *const nesterov_of[] = {nesterov_2, nesterov_3, nesterov_4};
+    static momentum_steps *const momentum_of[][UPDATES_MOST - 1] = {
+        {momentum_2, momentum_3, momentum_4}, {nesterov_2, nesterov_3, nesterov_4}};
     struct update_series steps;
     for (int k = 0; k < count; k++) {
         steps.g[k] = g[k];
@@ -51,7 +51,7 @@ static void updates_at_once(float *w, float *state, const float *const *g, const
     if (u->rule == RULE_SGD)
         sgd_of[count - 2](w, &steps, n);
     else
-        (u->rule == RULE_MOMENTUM ? momentum_of : nesterov_of)[count - 2](w, state, &steps, n);
+        momentum_of[u->rule == RULE_NESTEROV][count - 2](w, state, &steps, n);
 }
 
 static void updates(float *w, float *state, const float *const *g, const struct update *u,

@@ -130,6 +130,11 @@ class Builder:
             self.layers.append(nn.LocalResponseNorm(
                 int(keys.get('size', 5)), float(keys.get('alpha', 1e-4)),
                 float(keys.get('beta', 0.75)), float(keys.get('k', 1))))
+        elif kind == 'batchnorm':
+            norm = nn.BatchNorm2d if len(self.shape) > 1 else nn.BatchNorm1d
+            self.layers.append(norm(self.shape[0], float(keys.get('epsilon', 1e-5)),
+                                    float(keys.get('momentum', 0.1))))
+            self.activate(keys)
         elif kind == 'groupnorm':
             self.layers.append(nn.GroupNorm(int(keys['groups']), self.shape[0],
                                             float(keys.get('epsilon', 1e-5))))

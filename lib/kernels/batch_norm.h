@@ -1,0 +1,40 @@
+// Batch normalisation (Ioffe and Szegedy 2015, algorithm 1): of several samples together, the
+// values of each map less their mean, divided by their deviation,
+//   x^ = (x - mean) / sqrt(variance + epsilon),   y = scale * x^ + shift.
+// Kernels measure each map, and then apply factors that the caller has made of what was measured.
+#ifndef ADAM_KERNELS_BATCH_NORM_H
+#define ADAM_KERNELS_BATCH_NORM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+// Samples that are normalised together.
+struct batch_norm {
+    int n, c, pixels;
+    int lanes; // of the blocks in which they lie (kernels/blocks.h); 0: plain samples
+};
+
+// For plain samples, or for blocks, of whose last one some lanes may have no sample. What is of
+// maps has c floats; relu: NULL, or the outputs of a relu, through which error gradients dy come.
+// scratch: batch_norm_scratch() floats, aligned as MEM_ALIGN.
+struct batch_norm_kernels {
+    // The variance is the mean of the squares.
+    void (*measure)(float *mean, float *variance, const float *x, const struct batch_norm *norm,
+                    float *scratch);
+    // y = factor x + term or, with relu, 0 where that is less. y may be x.
+    void (*scale)(float *y, const float *x, const float *factor, const float *term, bool relu,
+                  const struct batch_norm *norm, float *scratch);
+    // Sums of dy and of dy (x - mean).
+    void (*errors)(float *plain, float *along, const float *dy, const float *relu, const float *x,
+                   const float *mean, const struct batch_norm *norm, float *scratch);
+    // dx = factor dy + slope x + term, and 0 in lanes without a sample. dx may be x.
+    void (*back)(float *dx, const float *dy, const float *relu, const float *x, const float *factor,
+                 const float *slope, const float *term, const struct batch_norm *norm,
+                 float *scratch);
+};
+
+static inline size_t batch_norm_scratch(int c, int lanes) {
+    return (size_t)c * (size_t)(4 + 5 * lanes);
+}
+
+#endif

@@ -1,0 +1,241 @@
+// Batch normalisation of blocks. The run of a pixel, its maps times the samples, has one factor for
+// each of its floats; they stay in registers over some pixels, a few vectors of the run at a time.
+#ifndef ADAM_KERNELS_BLOCK_BATCH_NORM_INC_H
+#define ADAM_KERNELS_BLOCK_BATCH_NORM_INC_H
+
+#include <string.h>
+
+#include "kernels/batch_norm.h"
+#include "kernels/block/run.inc.h"
+
+enum {
+    BATCH_VECTORS = 4,      // at a time
+    BATCH_PIXELS = 16,      // and so many pixels, which lie near each other
+    BATCH_SUMMED = 64 * 16, // pixels whose sums are in single precision
+};
+
+enum batch_pass { BATCH_MEASURE, BATCH_SCALE, BATCH_ERRORS, BATCH_BACK };
+
+// What a pass reads and writes: of each value, and of each float of a run.
+struct batch_arrays {
+    const float *x, *dy, *relu;
+    float *out;
+    const float
+        *k[3];      // measure: from; scale: factor, term; errors: mean; back: factor, slope, term
+    float *sums[2]; // of measure and errors
+};
+
+__attribute__((always_inline)) static inline vector batch_error(bool relu, struct batch_arrays a,
+                                                                size_t at, int count) {
+    vector dy = load_part(a.dy + at, count);
+    return relu ? (vector)((load_part(a.relu + at, count) > 0) & (vector_int)dy) : dy;
+}
+
+// One vector of one pixel, at `at`. relu: outputs are of one, or error gradients come through it.
+__attribute__((always_inline)) static inline void batch_vector(enum batch_pass pass, bool relu,
+                                                               struct batch_arrays a,
+                                                               const vector k[3], vector sums[2],
+                                                               size_t at, int count) {
+    vector x = load_part(a.x + at, count);
+    if (pass == BATCH_MEASURE) {
+        vector from = x - k[0];
+        sums[0] += from;
+        sums[1] += from * from;
+    } else if (pass == BATCH_SCALE) {
+        vector y = x * k[0] + k[1];
+        store_part(a.out + at, relu ? (vector)((y > 0) & (vector_int)y) : y, count);
+    } else if (pass == BATCH_ERRORS) {
+        vector error = batch_error(relu, a, at, count);
+        sums[0] += error;
+        sums[1] += error * (x - k[0]);
+    } else {
+        store_part(a.out + at, batch_error(relu, a, at, count) * k[0] + x * k[1] + k[2], count);
+    }
+}
+
+// `vectors` of the run from float i on, for some pixels that begin at x[at].
+__attribute__((always_inline)) static inline void batch_tile(enum batch_pass pass, bool relu,
+                                                             int vectors, struct batch_arrays a,
+                                                             size_t at, int pixels, int run, int i,
+                                                             int count) {
+    bool adds = pass == BATCH_MEASURE || pass == BATCH_ERRORS;
+    int factors = pass == BATCH_BACK ? 3 : pass == BATCH_SCALE ? 2 : 1;
+    vector k[BATCH_VECTORS][3], sums[BATCH_VECTORS][2];
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++) {
+#pragma GCC unroll 3
+        for (int f = 0; f < factors; f++)
+            k[v][f] = load_part(a.k[f] + i + v * LANES, count);
+#pragma GCC unroll 2
+        for (int s = 0; adds && s < 2; s++)
+            sums[v][s] = load_part(a.sums[s] + i + v * LANES, count);
+    }
+    for (int p = 0; p < pixels; p++, at += (size_t)run) {
+#pragma GCC unroll 4
+        for (int v = 0; v < vectors; v++)
+            batch_vector(pass, relu, a, k[v], sums[v], at + (size_t)(i + v * LANES), count);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; v++)
+#pragma GCC unroll 2
+        for (int s = 0; adds && s < 2; s++)
+            store_part(a.sums[s] + i + v * LANES, sums[v][s], count);
+}
+
+// The pixels [first, last) of one block.
+__attribute__((always_inline)) static inline void
+batch_pixels(enum batch_pass pass, bool relu, struct batch_arrays a, int first, int last, int run) {
+    for (int p = first; p < last; p += BATCH_PIXELS) {
+        int pixels = least_int(last - p, BATCH_PIXELS), i = 0;
+        size_t at = (size_t)p * (size_t)run;
+        for (; i + BATCH_VECTORS * LANES <= run; i += BATCH_VECTORS * LANES)
+            batch_tile(pass, relu, BATCH_VECTORS, a, at, pixels, run, i, LANES);
+        for (; i + LANES <= run; i += LANES)
+            batch_tile(pass, relu, 1, a, at, pixels, run, i, LANES);
+        if (i < run)
+            batch_tile(pass, relu, 1, a, at, pixels, run, i, run - i);
+    }
+}
+
+// --- blocks -----------------------------------------------------------------------------
+
+static int batch_run(const struct batch_norm *norm) {
+    return norm->c * norm->lanes;
+}
+
+static int batch_blocks(const struct batch_norm *norm) {
+    return (norm->n + norm->lanes - 1) / norm->lanes;
+}
+
+// Lanes of the block that have a sample.
+static int batch_lanes(const struct batch_norm *norm, int block) {
+    return least_int(norm->n - block * norm->lanes, norm->lanes);
+}
+
+// To each float of a run what its map has; 0 in lanes from `lanes` on.
+static const float *batch_spread(float *to, const float *of_maps, const struct batch_norm *norm,
+                                 int lanes) {
+    for (int m = 0; m < norm->c; m++)
+        for (int l = 0; l < norm->lanes; l++)
+            to[m * norm->lanes + l] = l < lanes ? of_maps[m] : 0;
+    return to;
+}
+
+// A block's place, by what it has of each array.
+static struct batch_arrays batch_at(struct batch_arrays a, const struct batch_norm *norm,
+                                    int block) {
+    size_t at = (size_t)block * (size_t)norm->pixels * (size_t)batch_run(norm);
+    a.x += at;
+    a.dy = a.dy ? a.dy + at : NULL;
+    a.relu = a.relu ? a.relu + at : NULL;
+    a.out = a.out ? a.out + at : NULL;
+    return a;
+}
+
+// Adds the sums of a run to those of the maps, and begins anew.
+static void batch_fold(double *of_maps, float *sums, const struct batch_norm *norm, int lanes) {
+    for (int m = 0; m < norm->c; m++) {
+        double sum = 0;
+        for (int l = 0; l < lanes; l++)
+            sum += (double)sums[m * norm->lanes + l];
+        of_maps[m] += sum;
+    }
+    memset(sums, 0, (size_t)batch_run(norm) * sizeof *sums);
+}
+
+// Both sums of all samples for each map, into double[2 * c] at `scratch`.
+__attribute__((always_inline)) static inline void batch_sum(enum batch_pass pass, bool relu,
+                                                            struct batch_arrays a,
+                                                            const struct batch_norm *norm,
+                                                            float *scratch) {
+    int run = batch_run(norm);
+    double *of_maps = (double *)(void *)scratch;
+    memset(scratch, 0, (size_t)(4 * norm->c + 2 * run) * sizeof *scratch);
+    a.sums[0] = scratch + 4 * norm->c;
+    a.sums[1] = a.sums[0] + run;
+    for (int b = 0; b < batch_blocks(norm); b++)
+        for (int p = 0; p < norm->pixels; p += BATCH_SUMMED) {
+            batch_pixels(pass, relu, batch_at(a, norm, b), p,
+                         least_int(p + BATCH_SUMMED, norm->pixels), run);
+            batch_fold(of_maps, a.sums[0], norm, batch_lanes(norm, b));
+            batch_fold(of_maps + norm->c, a.sums[1], norm, batch_lanes(norm, b));
+        }
+}
+
+// Behind the sums.
+static float *batch_factors(const struct batch_norm *norm, float *scratch, int i) {
+    return scratch + 4 * norm->c + (2 + i) * batch_run(norm);
+}
+
+// --- the kernels ------------------------------------------------------------------------
+
+// By differences from the first value of each map, so that a mean that is large beside the
+// deviation costs no digits.
+static void batch_measure_block(float *mean, float *variance, const float *x,
+                                const struct batch_norm *norm, float *scratch) {
+    const double *of_maps = (const double *)(const void *)scratch;
+    double count = (double)norm->n * norm->pixels;
+    for (int m = 0; m < norm->c; m++)
+        mean[m] = x[m * norm->lanes];
+    const float *from = batch_spread(batch_factors(norm, scratch, 0), mean, norm, norm->lanes);
+    batch_sum(BATCH_MEASURE, false, (struct batch_arrays){.x = x, .k = {from}}, norm, scratch);
+    for (int m = 0; m < norm->c; m++) {
+        double away = of_maps[m] / count, squares = of_maps[norm->c + m] / count - away * away;
+        mean[m] = (float)((double)mean[m] + away);
+        variance[m] = (float)(squares > 0 ? squares : 0);
+    }
+}
+
+static void batch_scale_block(float *y, const float *x, const float *factor, const float *term,
+                              bool relu, const struct batch_norm *norm, float *scratch) {
+    struct batch_arrays a = {.x = x, .out = y};
+    a.k[0] = batch_spread(batch_factors(norm, scratch, 0), factor, norm, norm->lanes);
+    a.k[1] = batch_spread(batch_factors(norm, scratch, 1), term, norm, norm->lanes);
+    for (int b = 0; b < batch_blocks(norm); b++)
+        if (relu)
+            batch_pixels(BATCH_SCALE, true, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));
+        else
+            batch_pixels(BATCH_SCALE, false, batch_at(a, norm, b), 0, norm->pixels,
+                         batch_run(norm));
+}
+
+static void batch_errors_block(float *plain, float *along, const float *dy, const float *relu,
+                               const float *x, const float *mean, const struct batch_norm *norm,
+                               float *scratch) {
+    const double *of_maps = (const double *)(const void *)scratch;
+    struct batch_arrays a = {.x = x, .dy = dy, .relu = relu};
+    a.k[0] = batch_spread(batch_factors(norm, scratch, 0), mean, norm, norm->lanes);
+    if (relu)
+        batch_sum(BATCH_ERRORS, true, a, norm, scratch);
+    else
+        batch_sum(BATCH_ERRORS, false, a, norm, scratch);
+    for (int m = 0; m < norm->c; m++) {
+        plain[m] = (float)of_maps[m];
+        along[m] = (float)of_maps[norm->c + m];
+    }
+}
+
+static void batch_back_block(float *dx, const float *dy, const float *relu, const float *x,
+                             const float *factor, const float *slope, const float *term,
+                             const struct batch_norm *norm, float *scratch) {
+    const float *const of_maps[] = {factor, slope, term};
+    struct batch_arrays a = {.x = x, .dy = dy, .relu = relu, .out = dx};
+    for (int b = 0; b < batch_blocks(norm); b++) {
+        for (int f = 0; f < 3; f++)
+            a.k[f] = batch_spread(batch_factors(norm, scratch, f), of_maps[f], norm,
+                                  batch_lanes(norm, b));
+        if (relu)
+            batch_pixels(BATCH_BACK, true, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));
+        else
+            batch_pixels(BATCH_BACK, false, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));
+    }
+}
+
+const struct batch_norm_kernels FAMILY(batch_norm_blocks) = {
+    .measure = batch_measure_block,
+    .scale = batch_scale_block,
+    .errors = batch_errors_block,
+    .back = batch_back_block,
+};
+
+#endif

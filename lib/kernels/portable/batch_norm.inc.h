@@ -1,0 +1,88 @@
+// Batch normalisation of plain samples: of each map the rows of all samples.
+#ifndef ADAM_KERNELS_PORTABLE_BATCH_NORM_INC_H
+#define ADAM_KERNELS_PORTABLE_BATCH_NORM_INC_H
+
+#include "kernels/batch_norm.h"
+#include "kernels/portable/group_norm.inc.h"
+
+static size_t batch_row(const struct batch_norm *norm, int sample, int map) {
+    return ((size_t)sample * (size_t)norm->c + (size_t)map) * (size_t)norm->pixels;
+}
+
+static void batch_measure(float *mean, float *variance, const float *x,
+                          const struct batch_norm *norm, float *scratch) {
+    double count = (double)norm->n * norm->pixels;
+    (void)scratch;
+    for (int m = 0; m < norm->c; m++) {
+        double sum = 0, squares = 0;
+        for (int i = 0; i < norm->n; i++)
+            sum += norm_sum(x + batch_row(norm, i, m), norm->pixels);
+        mean[m] = (float)(sum / count);
+        for (int i = 0; i < norm->n; i++) {
+            const float *row = x + batch_row(norm, i, m);
+            squares += norm_products(row, mean[m], row, mean[m], norm->pixels);
+        }
+        variance[m] = (float)(squares / count);
+    }
+}
+
+static void batch_scale(float *y, const float *x, const float *factor, const float *term, bool relu,
+                        const struct batch_norm *norm, float *scratch) {
+    float least = relu ? 0 : -INFINITY;
+    (void)scratch;
+    for (int i = 0; i < norm->n; i++)
+        for (int m = 0; m < norm->c; m++) {
+            size_t at = batch_row(norm, i, m);
+            float a = factor[m], b = term[m];
+            for (int p = 0; p < norm->pixels; p++) {
+                float value = x[at + (size_t)p] * a + b;
+                y[at + (size_t)p] = value > least ? value : least;
+            }
+        }
+}
+
+// One error gradient, behind the relu where there is one.
+static inline float behind_relu(float dy, const float *relu, size_t at) {
+    return !relu || relu[at] > 0 ? dy : 0;
+}
+
+static void batch_errors(float *plain, float *along, const float *dy, const float *relu,
+                         const float *x, const float *mean, const struct batch_norm *norm,
+                         float *scratch) {
+    (void)scratch;
+    for (int m = 0; m < norm->c; m++) {
+        double sum = 0, products = 0;
+        for (int i = 0; i < norm->n; i++) {
+            size_t at = batch_row(norm, i, m);
+            for (size_t p = at; p < at + (size_t)norm->pixels; p++) {
+                double error = (double)behind_relu(dy[p], relu, p);
+                sum += error;
+                products += error * (double)(x[p] - mean[m]);
+            }
+        }
+        plain[m] = (float)sum;
+        along[m] = (float)products;
+    }
+}
+
+static void batch_back(float *dx, const float *dy, const float *relu, const float *x,
+                       const float *factor, const float *slope, const float *term,
+                       const struct batch_norm *norm, float *scratch) {
+    (void)scratch;
+    for (int i = 0; i < norm->n; i++)
+        for (int m = 0; m < norm->c; m++) {
+            size_t at = batch_row(norm, i, m);
+            float a = factor[m], b = slope[m], c = term[m];
+            for (size_t p = at; p < at + (size_t)norm->pixels; p++)
+                dx[p] = behind_relu(dy[p], relu, p) * a + x[p] * b + c;
+        }
+}
+
+static const struct batch_norm_kernels batch_norm_plain = {
+    .measure = batch_measure,
+    .scale = batch_scale,
+    .errors = batch_errors,
+    .back = batch_back,
+};
+
+#endif

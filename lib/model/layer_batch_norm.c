@@ -1,0 +1,235 @@
+// batchnorm. In training its samples are normalised in groups of GROUP, each by its own statistics,
+// however the mini-batch is divided into passes (model_together). In prediction, and where it is
+// frozen, they are normalised by the running statistics; and where a group has but one value of a
+// map, which has no deviation.
+#include <math.h>
+#include <string.h>
+
+#include "core/hogwild.h"
+#include "kernels/batch_norm.h"
+#include "kernels/blocks.h"
+#include "kernels/kernels.h"
+#include "model/keys.h"
+#include "model/pass.h"
+
+enum { GROUP = 32 }; // a multiple of all blocks
+
+static const struct layer_key batch_keys[] = {
+    {"momentum", KEY_REAL, MEMBER(momentum), 1e-6, 1, "0.1", NULL,
+     "how far each mini-batch moves the running mean and variance to its own"},
+    {"epsilon", KEY_REAL, MEMBER(alpha), 1e-12, 1, "1e-05", NULL, "added to the variance"},
+    KEY_ACT,
+    KEY_SLOPE,
+};
+
+static bool shape_batch(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+    *misfit = (struct misfit){0};
+    layer->out = in[0];
+    layer->weights = (struct parameter){
+        .count = (size_t)in[0].c, .dims = {in[0].c}, .rank = 1, .fan_in = 1, .fan_out = 1};
+    layer->biases = layer->weights;
+    for (int i = 0; i < LAYER_STATISTICS; i++)
+        layer->statistics[i] = layer->weights;
+    return true;
+}
+
+static int groups_of(int n) {
+    return (n + GROUP - 1) / GROUP;
+}
+
+// Kept: what the activation keeps and, of each group, the mean and variance of each map. Brief: the
+// kernels' scratch, and five floats of each map. A layer that is frozen may be passed block by
+// block, so that what it keeps is so much of each sample.
+static void scratch_batch(const struct layer *layer, int n, bool train, size_t *kept,
+                          size_t *brief) {
+    size_t c = (size_t)layer->in.c;
+    *kept = pass_kept_size(layer, n, train);
+    if (train && layer_learns(layer))
+        *kept += (size_t)groups_of(n) * 2 * c;
+    *brief = batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST) + 5 * c;
+}
+
+// --- groups -----------------------------------------------------------------------------
+
+// Samples that are normalised together, and the arrays of maps that they are normalised by.
+struct group {
+    const struct batch_norm_kernels *kernels;
+    struct batch_norm norm;
+    size_t at;              // of its first value
+    bool own;               // it has statistics of its own
+    float *mean, *variance; // if so
+    float *factor, *term, *slope, *plain, *along;
+    float *scratch;
+};
+
+// Plain samples of one pixel are one block of one sample: its pixels are the samples.
+static void set_layout(struct group *g, const struct pass *pass, int n) {
+    const struct kernels *k = pass->kernels;
+    int pixels = pass->layer->in.h * pass->layer->in.w;
+    bool flat = !pass->lanes && pixels == 1 && k->batch_norm_blocks;
+    g->kernels = pass->lanes || flat ? k->batch_norm_blocks : k->batch_norm;
+    g->norm = (struct batch_norm){.n = flat ? 1 : n,
+                                  .c = pass->layer->in.c,
+                                  .pixels = flat ? n : pixels,
+                                  .lanes = flat ? 1 : pass->lanes};
+}
+
+static struct group group_at(const struct pass *pass, int i) {
+    const struct layer *layer = pass->layer;
+    size_t c = (size_t)layer->in.c;
+    int left = pass->n - i * GROUP, n = left < GROUP ? left : GROUP;
+    float *own = pass->kept + pass_kept_size(layer, pass->places, pass->trains);
+    struct group g = {.at = (size_t)i * GROUP * shape_size(layer->in),
+                      .own =
+                          pass->trains && layer_learns(layer) && n * layer->in.h * layer->in.w > 1,
+                      .mean = own + (size_t)i * 2 * c,
+                      .scratch = pass->brief};
+    set_layout(&g, pass, n);
+    g.variance = g.mean + c;
+    g.factor = pass->brief + batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST);
+    g.term = g.factor + c, g.slope = g.term + c, g.plain = g.slope + c, g.along = g.plain + c;
+    return g;
+}
+
+static int values_of_map(const struct group *g) {
+    return g->norm.n * g->norm.pixels;
+}
+
+// The mean and variance by which values of map m are normalised, in double precision.
+struct statistics {
+    double mean, inverse; // one divided by the deviation
+};
+
+HOGWILD static struct statistics statistics_of(const struct pass *pass, const struct group *g,
+                                               int m) {
+    double mean = (double)(g->own ? g->mean[m] : pass->statistics[0][m]);
+    double variance = (double)(g->own ? g->variance[m] : pass->statistics[1][m]);
+    // What is added to running variances may have made them negative: those of others' steps.
+    variance = variance > 0 ? variance : 0;
+    return (struct statistics){mean, 1 / sqrt(variance + (double)pass->layer->alpha)};
+}
+
+// --- forward ----------------------------------------------------------------------------
+
+HOGWILD static void make_factors(const struct pass *pass, const struct group *g) {
+    for (int m = 0; m < g->norm.c; m++) {
+        struct statistics s = statistics_of(pass, g, m);
+        double factor = s.inverse * (double)pass->weights[m];
+        g->factor[m] = (float)factor;
+        g->term[m] = (float)((double)pass->biases[m] - s.mean * factor);
+    }
+}
+
+static void forward_batch(const struct pass *pass) {
+    bool relu = pass->act == ACT_RELU;
+    for (int i = 0; i < groups_of(pass->n); i++) {
+        const struct group g = group_at(pass, i);
+        const float *x = pass->x[0] + g.at;
+        if (g.own)
+            g.kernels->measure(g.mean, g.variance, x, &g.norm, g.scratch);
+        make_factors(pass, &g);
+        g.kernels->scale(pass->y + g.at, x, g.factor, g.term, relu, &g.norm, g.scratch);
+    }
+    if (!relu)
+        pass_activate(pass, pass->kept);
+}
+
+// --- backward ---------------------------------------------------------------------------
+
+// Adds the gradients of scales and shifts.
+static void add_gradients(const struct pass *pass, const struct group *g) {
+    for (int m = 0; m < g->norm.c; m++) {
+        struct statistics s = statistics_of(pass, g, m);
+        pass->dweights[m] += (float)((double)g->along[m] * s.inverse);
+        pass->dbiases[m] += g->plain[m];
+    }
+}
+
+// How far the running statistics are from those of the group, by its share of the mini-batch. The
+// variance that lasts is the unbiased one, as PyTorch has it.
+HOGWILD static void add_distances(const struct pass *pass, const struct group *g, int samples) {
+    double count = values_of_map(g), unbiased = count / (count - 1);
+    float share = pass->scale * (float)samples;
+    for (int m = 0; m < g->norm.c; m++) {
+        float variance = (float)((double)g->variance[m] * unbiased);
+        pass->dstatistics[0][m] += share * (pass->statistics[0][m] - g->mean[m]);
+        pass->dstatistics[1][m] += share * (pass->statistics[1][m] - variance);
+    }
+}
+
+// dx = scale / deviation (dy - mean of dy - x^ mean of dy x^), as factors of dy and x and a term.
+HOGWILD static void make_error_factors(const struct pass *pass, const struct group *g) {
+    double count = values_of_map(g);
+    for (int m = 0; m < g->norm.c; m++) {
+        struct statistics s = statistics_of(pass, g, m);
+        double factor = s.inverse * (double)pass->weights[m];
+        double along = g->own ? (double)g->along[m] / count * s.inverse * s.inverse : 0;
+        double plain = g->own ? (double)g->plain[m] / count : 0;
+        g->factor[m] = (float)factor;
+        g->slope[m] = (float)(-factor * along);
+        g->term[m] = (float)(factor * (along * s.mean - plain));
+    }
+}
+
+HOGWILD static void copy_means(const struct pass *pass, const struct group *g) {
+    for (int m = 0; m < g->norm.c; m++)
+        g->term[m] = g->own ? g->mean[m] : pass->statistics[0][m];
+}
+
+static void backward_group(const struct pass *pass, const struct group *g, const float *relu,
+                           int samples) {
+    const float *x = pass->x[0] + g->at, *dy = pass->dy + g->at;
+    relu = relu ? relu + g->at : NULL;
+    if (layer_learns(pass->layer)) {
+        copy_means(pass, g);
+        g->kernels->errors(g->plain, g->along, dy, relu, x, g->term, &g->norm, g->scratch);
+        add_gradients(pass, g);
+        if (g->own)
+            add_distances(pass, g, samples);
+    }
+    if (!pass->dx[0])
+        return;
+    make_error_factors(pass, g);
+    g->kernels->back(pass->dx[0] + g->at, dy, relu, x, g->factor, g->slope, g->term, &g->norm,
+                     g->scratch);
+}
+
+static void clear_gradients(const struct pass *pass) {
+    size_t bytes = (size_t)pass->layer->in.c * sizeof(float);
+    memset(pass->dweights, 0, bytes);
+    memset(pass->dbiases, 0, bytes);
+    for (int i = 0; i < LAYER_STATISTICS; i++)
+        memset(pass->dstatistics[i], 0, bytes);
+}
+
+static void backward_batch(const struct pass *pass) {
+    const float *relu = pass->act == ACT_RELU && !pass->undone ? pass->y : NULL;
+    if (pass->act != ACT_RELU)
+        pass_activate_back(pass, pass->kept);
+    if (layer_learns(pass->layer))
+        clear_gradients(pass);
+    for (int i = 0; i < groups_of(pass->n); i++) {
+        const struct group g = group_at(pass, i);
+        int left = pass->n - i * GROUP;
+        backward_group(pass, &g, relu, left < GROUP ? left : GROUP);
+    }
+}
+
+const struct layer_type layer_batchnorm = {
+    .name = "batchnorm",
+    .what = "batch normalisation: each map less its mean over the mini-batch, by its deviation",
+    .keys = batch_keys,
+    .key_count = KEY_COUNT_OF(batch_keys),
+    .trains = true,
+    .scales = true,
+    .together = GROUP,
+    .layout = LAYOUT_FOLLOW,
+    .inputs_most = 1,
+    .acts = ACTS_ALL,
+    .back_reads_x = true,
+    .back_over_x = true,
+    .shape = shape_batch,
+    .scratch = scratch_batch,
+    .forward = forward_batch,
+    .backward = backward_batch,
+};

@@ -1,0 +1,195 @@
+// Batch normalisation beyond what PyTorch has an answer to: samples by themselves, groups of a
+// mini-batch over several passes, means that are large beside the deviation, and how far running
+// statistics are moved. (Values, gradients, servers: tests/cli/torch.bats, test_gradients.c.)
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "core/error.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "kernels/batch_norm.h"
+#include "kernels/kernels.h"
+#include "model/net.h"
+#include "rule/optimizer.h"
+
+enum { MOST = 80, INPUTS = 6, CLASSES = 3 };
+
+struct fixture {
+    struct model *model;
+    struct net *trains, *predicts;
+    float *parameters, *gradient, *input;
+    int32_t labels[MOST];
+};
+
+static bool fixture_open(struct tap *tap, struct fixture *f, const char *text) {
+    struct error err = {0};
+    struct random random = random_stream(3, 1, 4);
+    *f = (struct fixture){.labels = {0}};
+    if (model_parse(&f->model, "test.net", text, NULL, 0, &err) ||
+        net_open(&f->trains, f->model, kernels_best(), MOST, NET_TRAIN, &err) ||
+        net_open(&f->predicts, f->model, kernels_best(), MOST, NET_PREDICT, &err)) {
+        FAIL(tap, "%s", err.text);
+        return false;
+    }
+    size_t in = MOST * net_sample(f->trains);
+    f->parameters = mem_floats(f->model->parameter_count);
+    f->gradient = mem_floats(f->model->parameter_count);
+    f->input = mem_floats(in);
+    model_init_lively(f->model, f->parameters, 11);
+    for (size_t i = 0; i < in; i++)
+        f->input[i] = 2 + random_normal(&random);
+    for (int i = 0; i < MOST; i++)
+        f->labels[i] = i % CLASSES;
+    return true;
+}
+
+static void fixture_close(struct fixture *f) {
+    net_close(f->trains);
+    net_close(f->predicts);
+    model_free(f->model);
+    free(f->parameters), free(f->gradient), free(f->input);
+}
+
+static void check_floats(struct tap *tap, const float *got, const float *wanted, size_t n,
+                         double tolerance) {
+    for (size_t i = 0; i < n; i++)
+        CHECK_NEAR(tap, got[i], (double)wanted[i], tolerance);
+}
+
+static const char flat[] = "input 6\nbatchnorm b\nsoftmax units=3\n";
+static const char pictures[] = "input 2x5x4\nconv maps=6 kernel=3 pad=1\nbatchnorm act=relu\n"
+                               "conv maps=5 kernel=3\nbatchnorm\nsoftmax units=3\n";
+
+static void test_alone(struct tap *tap) {
+    struct fixture f;
+    if (!fixture_open(tap, &f, flat))
+        return;
+    const struct parameter *mean = &f.model->layers[1].statistics[0];
+    for (size_t i = 0; i < mean->count; i++)
+        f.parameters[mean->offset + i] = 1.5f;
+    net_forward(f.predicts, f.parameters, f.input, 1, NULL, 0);
+    net_forward(f.trains, f.parameters, f.input, 1, NULL, 0);
+    check_floats(tap, net_scores(f.trains), net_scores(f.predicts), CLASSES, 1e-6);
+    net_backward(f.trains, f.parameters, f.labels, 1, f.gradient, NULL, NULL);
+    for (size_t i = 0; i < 2 * mean->count; i++)
+        CHECK_NEAR(tap, f.gradient[mean->offset + i], 0, 0);
+    tap_result(tap, "one value of a map goes by the running statistics, and moves them nowhere");
+    fixture_close(&f);
+}
+
+static void test_prediction(struct tap *tap) {
+    struct fixture f;
+    float alone[CLASSES];
+    if (!fixture_open(tap, &f, pictures))
+        return;
+    net_forward(f.predicts, f.parameters, f.input, 1, NULL, 0);
+    memcpy(alone, net_scores(f.predicts), sizeof alone);
+    net_forward(f.predicts, f.parameters, f.input, 40, NULL, 0);
+    check_floats(tap, net_scores(f.predicts), alone, CLASSES, 1e-6);
+    tap_result(tap, "no prediction depends on the samples beside it");
+    fixture_close(&f);
+}
+
+// A mini-batch of 70 in passes of at most `most`.
+static void train_in_passes(struct fixture *f, float *gradient, int most) {
+    size_t sample = net_sample(f->trains);
+    for (int at = 0, n; at < 70; at += n) {
+        n = 70 - at < most ? 70 - at : most;
+        net_forward(f->trains, f->parameters, f->input + (size_t)at * sample, n, NULL, 0);
+        net_adds(f->trains, at > 0);
+        net_backward(f->trains, f->parameters, f->labels + at, 1.0f / 70, gradient, NULL, NULL);
+    }
+}
+
+static void test_passes(struct tap *tap) {
+    struct fixture f;
+    if (!fixture_open(tap, &f, pictures))
+        return;
+    size_t n = f.model->parameter_count;
+    float *whole = mem_floats(n);
+    train_in_passes(&f, whole, 70);
+    train_in_passes(&f, f.gradient, model_together(f.model));
+    check_floats(tap, f.gradient, whole, n, 1e-5);
+    train_in_passes(&f, f.gradient, 64);
+    check_floats(tap, f.gradient, whole, n, 1e-5);
+    CHECK_INT(tap,
+              net_part(f.model, kernels_best(), 70) % model_together(f.model) == 0 ||
+                  net_part(f.model, kernels_best(), 70) == 70,
+              true);
+    tap_result(tap, "the groups of a mini-batch are the same in one pass and in several");
+    free(whole);
+    fixture_close(&f);
+}
+
+enum { SAMPLES = 5, MAPS = 3, PIXELS = 100 };
+
+// Where a value lies, in blocks or plain.
+static size_t place(int lanes, int sample, int map, int pixel) {
+    int plain = (sample * MAPS + map) * PIXELS + pixel;
+    int block = lanes ? sample / lanes * MAPS * PIXELS * lanes : 0;
+    return (size_t)(lanes ? block + (pixel * MAPS + map) * lanes + sample % lanes : plain);
+}
+
+// The variance of one map's values.
+static double variance_of(const float *x, int lanes, int map) {
+    double sum = 0, squares = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < SAMPLES * PIXELS; i++) {
+            double value = (double)x[place(lanes, i / PIXELS, map, i % PIXELS)];
+            double from = value - sum / (SAMPLES * PIXELS);
+            sum += pass ? 0 : value;
+            squares += pass ? from * from : 0;
+        }
+    return squares / (SAMPLES * PIXELS);
+}
+
+// Deviations of 1 around means of 1000.
+static void check_measure(struct tap *tap, const struct batch_norm_kernels *kernels, int lanes) {
+    struct batch_norm norm = {.n = SAMPLES, .c = MAPS, .pixels = PIXELS, .lanes = lanes};
+    struct random random = random_stream(5, 1, 1);
+    size_t values = (SAMPLES + 16) * MAPS * PIXELS;
+    float mean[MAPS], variance[MAPS], *x = mem_floats(values);
+    float *scratch = mem_floats(batch_norm_scratch(MAPS, lanes + 1));
+    for (size_t i = 0; i < values; i++)
+        x[i] = 1000 + random_normal(&random);
+    kernels->measure(mean, variance, x, &norm, scratch);
+    for (int m = 0; m < MAPS; m++) {
+        CHECK_NEAR(tap, mean[m], 1000, 0.2);
+        CHECK_NEAR(tap, variance[m], variance_of(x, lanes, m), 1e-4);
+    }
+    free(x), free(scratch);
+}
+
+static void test_large_means(struct tap *tap) {
+    const struct kernels *best = kernels_best();
+    check_measure(tap, best->batch_norm, 0);
+    for (int lanes = 1; best->batch_norm_blocks && lanes <= 8; lanes *= 2)
+        check_measure(tap, best->batch_norm_blocks, lanes);
+    tap_result(tap, "a mean that is large beside the deviation costs no digits of it");
+}
+
+static void test_share(struct tap *tap) {
+    struct fixture f;
+    if (!fixture_open(tap, &f, flat))
+        return;
+    struct layer *layer = &f.model->layers[1];
+    struct optimizer rule = {.rule = RULE_ADAM};
+    CHECK_NEAR(tap, optimizer_statistics_update(&rule, layer).rate, 0.1, 1e-7);
+    rule.sharers = 4;
+    CHECK_NEAR(tap, optimizer_statistics_update(&rule, layer).rate, 0.025, 1e-7);
+    CHECK_INT(tap, optimizer_statistics_update(&rule, layer).rule, RULE_SGD);
+    layer->rate = 0;
+    CHECK_NEAR(tap, optimizer_statistics_update(&rule, layer).rate, 0, 0);
+    tap_result(tap, "who move running statistics side by side move them by their share each");
+    fixture_close(&f);
+}
+
+int main(void) {
+    struct tap tap = {0};
+    test_alone(&tap);
+    test_prediction(&tap);
+    test_passes(&tap);
+    test_large_means(&tap);
+    test_share(&tap);
+    return tap_done(&tap);
+}
