@@ -120,17 +120,22 @@ HOGWILD static void make_factors(const struct pass *pass, const struct group *g)
     }
 }
 
+// The upper bound of a relu that the kernels apply; 0: they apply none.
+static float relu_bound(enum act act) {
+    return act == ACT_RELU ? INFINITY : act == ACT_RELU6 ? 6 : 0;
+}
+
 static void forward_batch(const struct pass *pass) {
-    bool relu = pass->act == ACT_RELU;
+    float most = relu_bound(pass->act);
     for (int i = 0; i < groups_of(pass->n); i++) {
         const struct group g = group_at(pass, i);
         const float *x = pass->x[0] + g.at;
         if (g.own)
             g.kernels->measure(g.mean, g.variance, x, &g.norm, g.scratch);
         make_factors(pass, &g);
-        g.kernels->scale(pass->y + g.at, x, g.factor, g.term, relu, &g.norm, g.scratch);
+        g.kernels->scale(pass->y + g.at, x, g.factor, g.term, most, &g.norm, g.scratch);
     }
-    if (!relu)
+    if (most <= 0)
         pass_activate(pass, pass->kept);
 }
 
@@ -176,13 +181,14 @@ HOGWILD static void copy_means(const struct pass *pass, const struct group *g) {
         g->term[m] = g->own ? g->mean[m] : pass->statistics[0][m];
 }
 
-static void backward_group(const struct pass *pass, const struct group *g, const float *relu,
+static void backward_group(const struct pass *pass, const struct group *g, const float *outputs,
                            int samples) {
     const float *x = pass->x[0] + g->at, *dy = pass->dy + g->at;
-    relu = relu ? relu + g->at : NULL;
+    float most = relu_bound(pass->act);
+    outputs = outputs ? outputs + g->at : NULL;
     if (layer_learns(pass->layer)) {
         copy_means(pass, g);
-        g->kernels->errors(g->plain, g->along, dy, relu, x, g->term, &g->norm, g->scratch);
+        g->kernels->errors(g->plain, g->along, dy, outputs, most, x, g->term, &g->norm, g->scratch);
         add_gradients(pass, g);
         if (g->own)
             add_distances(pass, g, samples);
@@ -190,8 +196,8 @@ static void backward_group(const struct pass *pass, const struct group *g, const
     if (!pass->dx[0])
         return;
     make_error_factors(pass, g);
-    g->kernels->back(pass->dx[0] + g->at, dy, relu, x, g->factor, g->slope, g->term, &g->norm,
-                     g->scratch);
+    g->kernels->back(pass->dx[0] + g->at, dy, outputs, most, x, g->factor, g->slope, g->term,
+                     &g->norm, g->scratch);
 }
 
 static void clear_gradients(const struct pass *pass) {
@@ -203,15 +209,16 @@ static void clear_gradients(const struct pass *pass) {
 }
 
 static void backward_batch(const struct pass *pass) {
-    const float *relu = pass->act == ACT_RELU && !pass->undone ? pass->y : NULL;
-    if (pass->act != ACT_RELU)
+    bool relu = relu_bound(pass->act) > 0;
+    const float *outputs = relu && !pass->undone ? pass->y : NULL;
+    if (!relu)
         pass_activate_back(pass, pass->kept);
     if (layer_learns(pass->layer))
         clear_gradients(pass);
     for (int i = 0; i < groups_of(pass->n); i++) {
         const struct group g = group_at(pass, i);
         int left = pass->n - i * GROUP;
-        backward_group(pass, &g, relu, left < GROUP ? left : GROUP);
+        backward_group(pass, &g, outputs, left < GROUP ? left : GROUP);
     }
 }
 

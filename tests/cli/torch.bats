@@ -163,7 +163,7 @@ conv maps=30 kernel=3 pad=1
 batchnorm c
 add from=c,b act=relu
 conv maps=10 kernel=3
-batchnorm act=silu
+batchnorm act=relu6
 avgpool size=2
 maxpool size=3 stride=2
 dense units=30

@@ -18,7 +18,8 @@ enum batch_pass { BATCH_MEASURE, BATCH_SCALE, BATCH_ERRORS, BATCH_BACK };
 
 // What a pass reads and writes: of each value, and of each float of a run.
 struct batch_arrays {
-    const float *x, *dy, *relu;
+    const float *x, *dy, *outputs;
+    float most;
     float *out;
     const float
         *k[3];      // measure: from; scale: factor, term; errors: mean; back: factor, slope, term
@@ -28,7 +29,16 @@ struct batch_arrays {
 __attribute__((always_inline)) static inline vector batch_error(bool relu, struct batch_arrays a,
                                                                 size_t at, int count) {
     vector dy = load_part(a.dy + at, count);
-    return relu ? (vector)((load_part(a.relu + at, count) > 0) & (vector_int)dy) : dy;
+    if (!relu)
+        return dy;
+    vector y = load_part(a.outputs + at, count);
+    return (vector)((y > 0) & (y < a.most) & (vector_int)dy);
+}
+
+__attribute__((always_inline)) static inline vector clip(vector y, float most) {
+    vector bound = most - (vector){0};
+    y = (vector)((y > 0) & (vector_int)y);
+    return choose(y < bound, y, bound);
 }
 
 // One vector of one pixel, at `at`. relu: outputs are of one, or error gradients come through it.
@@ -43,7 +53,9 @@ __attribute__((always_inline)) static inline void batch_vector(enum batch_pass p
         sums[1] += from * from;
     } else if (pass == BATCH_SCALE) {
         vector y = x * k[0] + k[1];
-        store_part(a.out + at, relu ? (vector)((y > 0) & (vector_int)y) : y, count);
+        if (relu)
+            y = clip(y, a.most);
+        store_part(a.out + at, y, count);
     } else if (pass == BATCH_ERRORS) {
         vector error = batch_error(relu, a, at, count);
         sums[0] += error;
@@ -127,7 +139,7 @@ static struct batch_arrays batch_at(struct batch_arrays a, const struct batch_no
     size_t at = (size_t)block * (size_t)norm->pixels * (size_t)batch_run(norm);
     a.x += at;
     a.dy = a.dy ? a.dy + at : NULL;
-    a.relu = a.relu ? a.relu + at : NULL;
+    a.outputs = a.outputs ? a.outputs + at : NULL;
     a.out = a.out ? a.out + at : NULL;
     return a;
 }
@@ -187,25 +199,25 @@ static void batch_measure_block(float *mean, float *variance, const float *x,
 }
 
 static void batch_scale_block(float *y, const float *x, const float *factor, const float *term,
-                              bool relu, const struct batch_norm *norm, float *scratch) {
-    struct batch_arrays a = {.x = x, .out = y};
+                              float most, const struct batch_norm *norm, float *scratch) {
+    struct batch_arrays a = {.x = x, .most = most, .out = y};
     a.k[0] = batch_spread(batch_factors(norm, scratch, 0), factor, norm, norm->lanes);
     a.k[1] = batch_spread(batch_factors(norm, scratch, 1), term, norm, norm->lanes);
     for (int b = 0; b < batch_blocks(norm); b++)
-        if (relu)
+        if (most > 0)
             batch_pixels(BATCH_SCALE, true, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));
         else
             batch_pixels(BATCH_SCALE, false, batch_at(a, norm, b), 0, norm->pixels,
                          batch_run(norm));
 }
 
-static void batch_errors_block(float *plain, float *along, const float *dy, const float *relu,
-                               const float *x, const float *mean, const struct batch_norm *norm,
-                               float *scratch) {
+static void batch_errors_block(float *plain, float *along, const float *dy, const float *outputs,
+                               float most, const float *x, const float *mean,
+                               const struct batch_norm *norm, float *scratch) {
     const double *of_maps = (const double *)(const void *)scratch;
-    struct batch_arrays a = {.x = x, .dy = dy, .relu = relu};
+    struct batch_arrays a = {.x = x, .dy = dy, .outputs = outputs, .most = most};
     a.k[0] = batch_spread(batch_factors(norm, scratch, 0), mean, norm, norm->lanes);
-    if (relu)
+    if (outputs)
         batch_sum(BATCH_ERRORS, true, a, norm, scratch);
     else
         batch_sum(BATCH_ERRORS, false, a, norm, scratch);
@@ -215,16 +227,16 @@ static void batch_errors_block(float *plain, float *along, const float *dy, cons
     }
 }
 
-static void batch_back_block(float *dx, const float *dy, const float *relu, const float *x,
-                             const float *factor, const float *slope, const float *term,
-                             const struct batch_norm *norm, float *scratch) {
+static void batch_back_block(float *dx, const float *dy, const float *outputs, float most,
+                             const float *x, const float *factor, const float *slope,
+                             const float *term, const struct batch_norm *norm, float *scratch) {
     const float *const of_maps[] = {factor, slope, term};
-    struct batch_arrays a = {.x = x, .dy = dy, .relu = relu, .out = dx};
+    struct batch_arrays a = {.x = x, .dy = dy, .outputs = outputs, .most = most, .out = dx};
     for (int b = 0; b < batch_blocks(norm); b++) {
         for (int f = 0; f < 3; f++)
             a.k[f] = batch_spread(batch_factors(norm, scratch, f), of_maps[f], norm,
                                   batch_lanes(norm, b));
-        if (relu)
+        if (outputs)
             batch_pixels(BATCH_BACK, true, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));
         else
             batch_pixels(BATCH_BACK, false, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));

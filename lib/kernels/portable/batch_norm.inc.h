@@ -26,9 +26,10 @@ static void batch_measure(float *mean, float *variance, const float *x,
     }
 }
 
-static void batch_scale(float *y, const float *x, const float *factor, const float *term, bool relu,
-                        const struct batch_norm *norm, float *scratch) {
-    float least = relu ? 0 : -INFINITY;
+static void batch_scale(float *y, const float *x, const float *factor, const float *term,
+                        float most, const struct batch_norm *norm, float *scratch) {
+    float least = most > 0 ? 0 : -INFINITY;
+    most = most > 0 ? most : INFINITY;
     (void)scratch;
     for (int i = 0; i < norm->n; i++)
         for (int m = 0; m < norm->c; m++) {
@@ -36,26 +37,27 @@ static void batch_scale(float *y, const float *x, const float *factor, const flo
             float a = factor[m], b = term[m];
             for (int p = 0; p < norm->pixels; p++) {
                 float value = x[at + (size_t)p] * a + b;
-                y[at + (size_t)p] = value > least ? value : least;
+                value = value > least ? value : least;
+                y[at + (size_t)p] = value < most ? value : most;
             }
         }
 }
 
 // One error gradient, behind the relu where there is one.
-static inline float behind_relu(float dy, const float *relu, size_t at) {
-    return !relu || relu[at] > 0 ? dy : 0;
+static inline float behind_relu(float dy, const float *outputs, float most, size_t at) {
+    return !outputs || (outputs[at] > 0 && outputs[at] < most) ? dy : 0;
 }
 
-static void batch_errors(float *plain, float *along, const float *dy, const float *relu,
-                         const float *x, const float *mean, const struct batch_norm *norm,
-                         float *scratch) {
+static void batch_errors(float *plain, float *along, const float *dy, const float *outputs,
+                         float most, const float *x, const float *mean,
+                         const struct batch_norm *norm, float *scratch) {
     (void)scratch;
     for (int m = 0; m < norm->c; m++) {
         double sum = 0, products = 0;
         for (int i = 0; i < norm->n; i++) {
             size_t at = batch_row(norm, i, m);
             for (size_t p = at; p < at + (size_t)norm->pixels; p++) {
-                double error = (double)behind_relu(dy[p], relu, p);
+                double error = (double)behind_relu(dy[p], outputs, most, p);
                 sum += error;
                 products += error * (double)(x[p] - mean[m]);
             }
@@ -65,7 +67,7 @@ static void batch_errors(float *plain, float *along, const float *dy, const floa
     }
 }
 
-static void batch_back(float *dx, const float *dy, const float *relu, const float *x,
+static void batch_back(float *dx, const float *dy, const float *outputs, float most, const float *x,
                        const float *factor, const float *slope, const float *term,
                        const struct batch_norm *norm, float *scratch) {
     (void)scratch;
@@ -74,7 +76,7 @@ static void batch_back(float *dx, const float *dy, const float *relu, const floa
             size_t at = batch_row(norm, i, m);
             float a = factor[m], b = slope[m], c = term[m];
             for (size_t p = at; p < at + (size_t)norm->pixels; p++)
-                dx[p] = behind_relu(dy[p], relu, p) * a + x[p] * b + c;
+                dx[p] = behind_relu(dy[p], outputs, most, p) * a + x[p] * b + c;
         }
 }
 

@@ -19,7 +19,7 @@ TABLE = turns.Table(('net', 14, '<'), ('mode', 8, '<'), ('batch', 5, ''), ('befo
 
 
 def steps(build, mode, net, batch):
-    return turns.Turner(os.path.join(build, 'tests/bench/steps'), mode, turns.NETS.get(net, net),
+    return turns.Turner(os.path.join(build, 'tests/bench/steps'), mode, turns.model_file(net),
                         str(batch), '1')
 
 

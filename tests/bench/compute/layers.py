@@ -12,7 +12,7 @@ BATCH, LIMIT = 16, 0.10
 def main():
     choice = turns.options(__doc__, 1)
     for net in choice.nets or (['mnist'] if choice.quick else turns.NETS):
-        path = turns.NETS.get(net, net)
+        path = turns.model_file(net)
         text = subprocess.run([f'{turns.BUILD}/adam-ctl', 'time', '--batch', str(BATCH),
                                '--seconds', str(choice.seconds), path], cwd=turns.ROOT,
                               check=True, stdout=subprocess.PIPE, text=True).stdout.rstrip()

@@ -73,7 +73,7 @@ def steps(mode, net, batch, threads=1, hogwild=False, layout='best', keep_memory
     """PyTorch's turns; None where it is not installed."""
     if not version():
         return None
-    command = [turns.PYTHON, f'{turns.HERE}/torch_steps.py', mode, turns.NETS.get(net, net),
+    command = [turns.PYTHON, f'{turns.HERE}/torch_steps.py', mode, turns.model_file(net),
                str(batch), layout, str(threads)] + ['hogwild'] * hogwild
     env = environment(1 if hogwild else threads, best_family(), keep_memory)
     return turns.Turner(*command, env=env)

@@ -14,6 +14,9 @@ TRAINING = {
     'cifar10_full': Targets({1: 2.7, 4: 1.8, 16: 1.6, 64: 1.55}, 1.55, 0.80),
     'alexnet': Targets({1: 2, 4: 1.2, 16: 1.1, 64: 1.05}, 1.0, 0.90),
     'speech': Targets({1: 3.5, 4: 2, 16: 1.5, 64: 1.15}, 1.0, 0.86),
+    'resnet20': Targets({1: 1.8, 4: 1.8, 16: 1.8, 64: 1.8}, 2.2),
+    'vggbn': Targets({1: 1.8, 4: 1.8, 16: 1.8, 64: 1.8}, 2.2),
+    'mobilenet': Targets({1: 1.8, 4: 1.8, 16: 1.8, 64: 1.8}, 2.2),
 }
 SCALING = 1.9  # of two threads over one
 APART = 0.95  # of two threads over two processes: the same where these are twice one

@@ -17,7 +17,19 @@ BUILD = os.path.join(ROOT, os.environ.get('BUILD', 'build'))
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
 NETS = {'mnist': 'examples/mnist.net', 'cifar10_full': 'examples/cifar10_full.net',
         'alexnet': 'tests/bench/compute/alexnet.net', 'speech': 'examples/speech.net',
-        'odd': 'tests/bench/compute/odd.net'}
+        'resnet20': 'examples/resnet.sh', 'vggbn': 'tests/bench/compute/vggbn.net',
+        'mobilenet': 'tests/bench/compute/mobilenet.net', 'odd': 'tests/bench/compute/odd.net'}
+
+
+def model_file(net):
+    """The model file of a net's name, or the file itself; what a script writes is in the build."""
+    path = NETS.get(net, net)
+    if not path.endswith('.sh'):
+        return path
+    written = os.path.join(BUILD, f'tests/bench/{net}.net')
+    with open(written, 'w', encoding='utf-8') as file:
+        subprocess.run(['sh', os.path.join(ROOT, path)], stdout=file, check=True)
+    return written
 
 
 class Rates:
@@ -99,7 +111,7 @@ def peak_memory(process):
 
 
 def ours(mode, net, batch, threads=1, env=None):
-    return Turner(f'{BUILD}/tests/bench/steps', mode, NETS.get(net, net), str(batch), str(threads),
+    return Turner(f'{BUILD}/tests/bench/steps', mode, model_file(net), str(batch), str(threads),
                   env=env)
 
 

@@ -21,7 +21,7 @@ def save_npy(path, kind, shape, data):
 
 def shape_of(net):
     """Channels, height and width of a sample of a model, and its classes."""
-    run = subprocess.run([f'{turns.BUILD}/adam-ctl', 'check', '--json', turns.NETS.get(net, net)],
+    run = subprocess.run([f'{turns.BUILD}/adam-ctl', 'check', '--json', turns.model_file(net)],
                          cwd=turns.ROOT, check=True, stdout=subprocess.PIPE)
     table = json.loads(run.stdout)
     return table['layers'][0]['output'], table['classes']
@@ -47,7 +47,7 @@ class Worker:
         self.metrics = f'{run}/metrics.jsonl'
         self.begin = time.time()
         self.process = subprocess.Popen(
-            [f'{turns.BUILD}/adam-worker', '--model', turns.NETS.get(net, net), '--data',
+            [f'{turns.BUILD}/adam-worker', '--model', turns.model_file(net), '--data',
              f'{folder}/x.npy', '--labels', f'{folder}/y.npy', '--threads', '1', '--batch',
              str(batch), '--rate', '1e-6', '--epochs', '1000000000', '--checkpoint-every', '0',
              '--metrics-every', '0.1', '--quiet', '--out', run],
