@@ -63,10 +63,9 @@ static int run(int argc, char **argv, const char *typed, struct options *options
     size_t count = all_subcommands(subcommands, options);
     for (size_t i = 0; i < count; i++)
         commands[i] = subcommands[i].command;
-    const struct command program = {
-        .name = PROGRAM,
-        .synopsis = "SUBCOMMAND ...",
-        .about = "look at models and runs, and direct runs of many processes"};
+    const struct command program = {.name = PROGRAM,
+                                    .synopsis = "SUBCOMMAND ...",
+                                    .about = "look at models and runs, and direct runs"};
     const struct command *chosen;
     int operand;
     switch (cli_parse_program(&program, commands, count, argc, argv, &chosen, &operand, err)) {

@@ -15,6 +15,7 @@
 #include "core/mem.h"
 #include "core/words.h"
 #include "member/place.h"
+#include "role/alone.h"
 #include "role/worker/worker.h"
 #include "run/model_ops.h"
 #include "train/beginning.h"
@@ -339,8 +340,9 @@ static int run_alone(struct options *o, struct talker *talker, const char *comma
     if (!status && o->settings.spool)
         status = feed_spool(&o->settings, o->force, &config.data, err);
     config.settings = o->settings;
+    char name[NETWORK_NAME_MAX];
     if (!status)
-        return trainer_run(&config, err);
+        return alone_run(&config, network_name(&o->network, name), err);
     checkpoint_free(&config.checkpoint);
     return status;
 }

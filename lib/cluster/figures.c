@@ -197,7 +197,8 @@ static struct sum sum_workers(const struct proto_status *status) {
     struct sum sum = {0};
     for (uint32_t i = 0; i < status->members.count; i++) {
         const struct proto_member *m = &members_of(status)[i];
-        if (m->role == PROTO_ROLE_CONTROLLER && m->epoch > sum.epoch) // those that stand by have 0
+        // The first is who leads, or trains alone; those that stand by have 0.
+        if ((i == 0 || m->role == PROTO_ROLE_CONTROLLER) && m->epoch > sum.epoch)
             sum.epoch = m->epoch;
         if (m->role != PROTO_ROLE_WORKER || !(m->rate > 0))
             continue;
@@ -250,6 +251,14 @@ static json_t *member_json(const struct proto_member *m) {
                      plain_of(m->waits_for).text);
 }
 
+// Of a run of one process: what that is doing.
+static json_t *stage_json(const struct proto_member *first) {
+    if (!first)
+        return json_string("");
+    return json_string(first->role == PROTO_ROLE_CONTROLLER ? plain_of(first->name).text
+                                                            : proto_state_name(first->state));
+}
+
 json_t *figures_json(const struct proto_status *status) {
     char run[PROTO_ID_TEXT];
     json_t *members = json_array();
@@ -257,9 +266,8 @@ json_t *figures_json(const struct proto_status *status) {
     for (uint32_t i = 0; i < status->members.count; i++)
         json_append(&members, member_json(&members_of(status)[i]));
     const struct proto_member *first = status->members.count ? members_of(status) : NULL;
-    return json_pack("{s:s, s:s, s:o, s:I, s:f, s:o}", "run", run, "stage",
-                     first ? plain_of(first->name).text : "", "epoch",
-                     first ? real_json(first->epoch) : json_null(), "idle",
+    return json_pack("{s:s, s:o, s:o, s:I, s:f, s:o}", "run", run, "stage", stage_json(first),
+                     "epoch", first ? real_json(first->epoch) : json_null(), "idle",
                      (json_int_t)status->idle, "left_out",
                      isfinite(status->left_out) ? status->left_out : 0, "members", members);
 }

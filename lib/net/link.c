@@ -126,6 +126,11 @@ bool link_hung_up(struct link *link) {
     return reason == NNG_ECLOSED || reason == NNG_ECONNSHUT || reason == NNG_ECONNRESET;
 }
 
+uint64_t link_process(const struct link *link) {
+    uint64_t process;
+    return nng_stream_get_uint64(link->stream, NNG_OPT_IPC_PEER_PID, &process) ? 0 : process;
+}
+
 bool link_was_turned_away(struct link *link) {
     return atomic_load(&link->received) == 0 && link_hung_up(link);
 }

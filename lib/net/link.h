@@ -153,6 +153,8 @@ void link_break(struct link *link, const char *why);
 // Whether the other side ended the connection.
 bool link_hung_up(struct link *link);
 const char *link_address(const struct link *link); // of the other side, as far as it is known
+// The number of the process at the other end of a Unix socket; 0: it is not known.
+uint64_t link_process(const struct link *link);
 void link_set_user(struct link *link, void *user); // the owner's own pointer
 void *link_user(const struct link *link);
 // Whether a request that came over the link is made in the link's own session: the one that

@@ -1,6 +1,8 @@
 #include "remote/admin.h"
 
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/pidfd.h>
 #include <unistd.h>
 
 #include "core/clock.h"
@@ -29,21 +31,41 @@ static int check_answer(struct kept *answer, uint16_t wanted, const char *addres
                      (int)refused->text.length, refused->text.at);
 }
 
+// A process that trains alone answers a stop last of all, and ends. A controller answers at once.
+static int process_that_ends(const struct link *link, uint16_t type,
+                             const struct proto_welcome *welcome) {
+    uint64_t process = link_process(link);
+    bool ends = type == PROTO_TYPE_STOP && welcome->role == PROTO_ROLE_WORKER && process > 0;
+    return ends ? pidfd_open((pid_t)process, 0) : -1;
+}
+
+static void await_end(int process) {
+    struct pollfd end = {.fd = process, .events = POLLIN};
+    if (process >= 0)
+        poll(&end, 1, PATIENCE);
+}
+
 // *again: who was welcomed and has no answer yet can still lose its place to other callers, and
 // what does not lead knows nothing.
 static int call_once(const char *address, uint32_t patience, const struct link_options *options,
                      struct link_request *request, struct kept **answer, bool *again,
                      struct error *err) {
     const struct proto_hello hello = {.role = PROTO_ROLE_ADMINISTRATOR, .name = proto_text("ctl")};
+    struct proto_welcome welcome;
     struct link *link;
     *again = false;
-    int status = link_dial(&link, address, options, &hello, patience, NULL, err);
+    int status = link_dial(&link, address, options, &hello, patience, &welcome, err);
     if (status)
         return status == STATUS_UNAVAILABLE ? error_context(err, "controller") : status;
+    int process = process_that_ends(link, request->type, &welcome);
     status = link_call_kept(link, request, answer, err);
     *again = status ? link_hung_up(link)
                     : (*answer)->type == PROTO_TYPE_REFUSED &&
                           (*answer)->message.refused.code == PROTO_REFUSAL_NOT_LEADER;
+    if (!status && (*answer)->type == PROTO_TYPE_DONE)
+        await_end(process);
+    if (process >= 0)
+        close(process);
     link_close(link);
     return status;
 }

@@ -1,7 +1,9 @@
 // Writing a checkpoint whose tensors all are here.
 #include "run/checkpoint.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -84,6 +86,16 @@ static int fill_folder(const struct checkpoint *checkpoint, const char *folder, 
         return status;
     status = checkpoint_sync(fd, write_model(checkpoint, fd, &file.sum, err), err);
     return status ? status : checkpoint_write_manifest(checkpoint, folder, &file, 1, NULL, err);
+}
+
+uint64_t checkpoint_bytes(const char *path) {
+    struct stat about;
+    char *file = NULL;
+    if (asprintf(&file, "%s/" CHECKPOINT_FILE, path) < 0)
+        return 0;
+    uint64_t bytes = stat(file, &about) ? 0 : (uint64_t)about.st_size;
+    free(file);
+    return bytes;
 }
 
 int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int keep,

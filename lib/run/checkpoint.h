@@ -29,6 +29,8 @@ struct checkpoint {
     const char *command; // the command line, for the manifest; not owned, may be NULL
 };
 
+// Of the model's file in a checkpoint at `path`; 0: it is in parts, or not there.
+uint64_t checkpoint_bytes(const char *path);
 // Into RUN/ckpt-CLOCK, whole or not at all, then RUN/latest, and RUN/best to that which
 // checkpoint->run names as the best (run/best.h); then removes all but that and the newest `keep`
 // checkpoints up to this one (0: keeps all). STATUS_CANTCREATE, STATUS_IO.

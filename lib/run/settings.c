@@ -297,6 +297,21 @@ bool settings_known(const char *key) {
     return find_row(key) != NULL;
 }
 
+static bool is_of(const char *key, unsigned use) {
+    for (size_t i = 0; i < ROWS; i++)
+        if (rows[i].use & use && !strcmp(rows[i].name, key))
+            return true;
+    return false;
+}
+
+bool settings_is_of_many(const char *key) {
+    return is_of(key, MANY);
+}
+
+bool settings_is_of_one(const char *key) {
+    return is_of(key, ALONE);
+}
+
 bool settings_live(const char *key) {
     const struct row *row = find_row(key);
     return row && row->use & LIVE;

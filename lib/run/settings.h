@@ -89,6 +89,9 @@ char *settings_text(const struct settings *settings);
 // settings.
 int settings_parse(struct settings *settings, char *text, struct error *err);
 bool settings_known(const char *key); // whether it is one of a run of many processes
+// Whether it has a meaning in these alone, and in adam-worker alone.
+bool settings_is_of_many(const char *key);
+bool settings_is_of_one(const char *key);
 // Whether the key may change while a run of many processes goes on. False for unknown ones.
 bool settings_live(const char *key);
 // Whether its value is the path of a file.

@@ -58,6 +58,9 @@ struct trainer {
     double top1;     // below 0: never tested
     struct best best;
     bool stop, save, ended;
+    bool quit;      // it stops without saving
+    bool pause;     // the director has a change
+    bool changed;   // since the last checkpoint
     bool impatient; // it ended before its last epoch was over
 };
 
@@ -155,6 +158,7 @@ static void show_progress(struct trainer *trainer, const char *doing) {
     now->doing = doing;
     now->epochs = trainer->pace.samples > 0 ? (double)trainer->epochs : 0;
     now->samples = trainer->first_samples + loop_sums(trainer->loop).samples;
+    now->clock = trainer->home->ops->clock(trainer->home);
     now->epoch = pace_epoch(&trainer->pace, next);
     now->rate = rate_now(trainer, next);
     double left = (now->epochs - now->epoch) * (double)trainer->pace.samples;
@@ -165,6 +169,16 @@ static void show_progress(struct trainer *trainer, const char *doing) {
 
 // --- testing and saving -----------------------------------------------------------------
 
+// What the caller wishes holds until it is done.
+static void hear_wish(struct trainer *trainer) {
+    const struct trainer_hooks *hooks = &trainer->config->hooks;
+    enum trainer_wish wish = hooks->wish(hooks->self);
+    trainer->quit |= wish == TRAINER_QUIT;
+    trainer->stop |= wish == TRAINER_STOP || wish == TRAINER_QUIT;
+    trainer->save |= wish == TRAINER_SAVE;
+    trainer->pause |= wish == TRAINER_PAUSE;
+}
+
 static int stop_testing(void *self, const struct batch *batch, int i, const float *scores,
                         struct error *err) {
     struct trainer *trainer = self;
@@ -172,7 +186,8 @@ static int stop_testing(void *self, const struct batch *batch, int i, const floa
     if (i > 0 || batch->number % 16)
         return STATUS_OK;
     show_progress(trainer, "testing");
-    if (trainer->config->hooks.wish(trainer->config->hooks.self) != TRAINER_STOP)
+    hear_wish(trainer);
+    if (!trainer->stop)
         return STATUS_OK;
     return error_set(err, STATUS_STOPPED, "stopped while testing");
 }
@@ -217,10 +232,7 @@ static int test_model(struct trainer *trainer, struct error *err) {
         status = take_result(trainer, &tally, err);
     }
     tally_free(&tally);
-    if (status != STATUS_STOPPED)
-        return status;
-    trainer->stop = true;
-    return STATUS_OK;
+    return status == STATUS_STOPPED ? STATUS_OK : status;
 }
 
 // Names of a stream are known as far as it has been read.
@@ -248,16 +260,90 @@ static int save_checkpoint(struct trainer *trainer, struct error *err) {
         status = checkpoint_save(&config->checkpoint, config->folder,
                                  (int)config->settings.keep_last, err);
     trainer->last_save = clock_seconds();
-    trainer->save = false;
     if (status)
         return name_last_good(trainer, err);
     trainer->saved = trainer->number;
+    trainer->changed = false;
     char *path = run_folder_checkpoint(config->folder, config->checkpoint.clock);
     report_event(trainer, "checkpoint",
                  json_pack("{s:s, s:f}", "path", path ? path : config->folder, "seconds",
                            trainer->last_save - before));
     free(path);
     return STATUS_OK;
+}
+
+// Unless that is done.
+static int save_once(struct trainer *trainer, struct error *err) {
+    const struct trainer_director *director = trainer->config->director;
+    int status = STATUS_OK;
+    if (trainer->saved != trainer->number || trainer->changed)
+        status = save_checkpoint(trainer, err);
+    if (status)
+        return status;
+    trainer->save = false;
+    if (!director)
+        return STATUS_OK;
+    uint64_t clock = trainer->config->checkpoint.clock;
+    char *path = run_folder_checkpoint(trainer->config->folder, clock);
+    if (path)
+        director->saved(director->self, path, clock);
+    free(path);
+    return path ? STATUS_OK : error_nomem(err);
+}
+
+// --- what changes meanwhile -------------------------------------------------------------
+
+static int check_change(const struct trainer *trainer, const struct settings *next,
+                        const struct optimizer *rule, struct error *err) {
+    if (next->patience > 0 && !next->test)
+        return error_set(err, STATUS_USAGE, "patience needs tests: the run has no test set");
+    return trainer->kind == HOME_JOINED
+               ? home_joined_check(trainer->model, rule, trainer->threads, (int)next->batch, err)
+               : STATUS_OK;
+}
+
+// All of it or nothing. The texts of the settings lie in the record of the run from now on.
+static int apply_change(struct trainer *trainer, struct settings *next, struct error *err) {
+    struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    struct optimizer rule;
+    struct schedule schedule;
+    double epochs, seconds;
+    int status = settings_optimizer(next, &rule, err);
+    if (!status)
+        status = check_change(trainer, next, &rule, err);
+    if (!status)
+        status = settings_schedule(next, (double)trainer->epochs, &schedule, err);
+    if (!status)
+        status = settings_checkpoint_every(next, &epochs, &seconds, err);
+    if (status)
+        return status;
+    json_t *record = settings_write(next);
+    if (!record || json_object_set(checkpoint->run, "settings", record)) {
+        json_decref(record);
+        return error_nomem(err);
+    }
+    settings_read(next, record);
+    json_decref(record);
+    trainer->config->settings = *next;
+    checkpoint->optimizer = rule;
+    trainer->schedule = schedule;
+    trainer->every_epochs = epochs;
+    trainer->every_seconds = seconds;
+    trainer->changed = true;
+    return STATUS_OK;
+}
+
+// While no thread trains.
+static void take_changes(struct trainer *trainer) {
+    const struct trainer_director *director = trainer->config->director;
+    struct settings next = trainer->config->settings;
+    trainer->pause = false;
+    while (director && director->change(director->self, &next)) {
+        struct error refused = {0};
+        apply_change(trainer, &next, &refused);
+        director->changed(director->self, &refused);
+        next = trainer->config->settings;
+    }
 }
 
 // --- stretches --------------------------------------------------------------------------
@@ -281,11 +367,9 @@ static bool save_is_due(const struct trainer *trainer) {
 }
 
 static void obey_wish(struct trainer *trainer) {
-    const struct trainer_hooks *hooks = &trainer->config->hooks;
-    enum trainer_wish wish = hooks->wish(hooks->self);
-    trainer->stop |= wish == TRAINER_STOP;
-    trainer->save |= wish == TRAINER_SAVE || save_is_due(trainer);
-    if (trainer->stop || trainer->save)
+    hear_wish(trainer);
+    trainer->save |= save_is_due(trainer);
+    if (trainer->stop || trainer->save || trainer->pause)
         loop_pause(trainer->loop);
     // Threads that wait for a pipe would wait for as long as it is silent.
     if (trainer->stop && trainer->feed->source)
@@ -373,9 +457,9 @@ static int report_divergence(struct trainer *trainer, double loss, struct error 
 
 static int report_stop(struct trainer *trainer, struct error *err) {
     report_event(trainer, "stop", json_pack("{s:s}", "reason", "signal"));
-    return error_set(err, STATUS_STOPPED,
-                     "stopped at epoch %.4g, all is saved; go on with --resume %s",
-                     trainer->config->checkpoint.epoch, trainer->config->folder);
+    return error_set(err, STATUS_STOPPED, "stopped at epoch %.4g, %s; go on with --resume %s",
+                     trainer->config->checkpoint.epoch,
+                     trainer->quit ? "nothing was saved" : "all is saved", trainer->config->folder);
 }
 
 // At its end a stream is known to have been one epoch.
@@ -395,6 +479,7 @@ static int train_stretch(struct trainer *trainer, struct error *err) {
         return report_divergence(trainer, loss, err);
     if (trainer->examine)
         warn_about_health(trainer);
+    take_changes(trainer);
     bool exhausted = loop_exhausted(trainer->loop) && !trainer->stop;
     trainer->ended = trainer->number >= trainer->last || exhausted;
     if (exhausted && !loader_status(trainer->loader, NULL))
@@ -403,8 +488,8 @@ static int train_stretch(struct trainer *trainer, struct error *err) {
     if (trainer->feed->test && test_due && !trainer->stop && !loader_status(trainer->loader, NULL))
         status = test_model(trainer, err);
     bool save_due = trainer->number == save_at || trainer->ended || trainer->stop || trainer->save;
-    if (!status && save_due && trainer->saved != trainer->number)
-        status = save_checkpoint(trainer, err);
+    if (!status && save_due && !trainer->quit)
+        status = save_once(trainer, err);
     return !status && trainer->stop ? report_stop(trainer, err) : status;
 }
 
@@ -560,7 +645,8 @@ static int open_loop(struct trainer *trainer, struct error *err) {
         .schedule = &trainer->schedule,
         .home = trainer->home,
         .supply = loader_supply(trainer->loader),
-        .patience = SUPPLY_PATIENT,
+        // Threads that wait for a silent pipe look up now and then: they may be to pause.
+        .patience = trainer->feed->source ? 1 : SUPPLY_PATIENT,
         .pace = trainer->pace,
         .first = trainer->number,
         .threads = trainer->threads,
@@ -629,6 +715,8 @@ int trainer_run(struct trainer_config *config, struct error *err) {
         if (!config->settings.sync && trainer.threads > 1)
             say_line(&trainer, "%s",
                      home_text((char[128]){0}, trainer.kind, trainer.model, trainer.threads));
+        if (config->director)
+            config->director->begun(config->director->self);
         status = train_epochs(&trainer, err);
         if (status && status != STATUS_STOPPED && status != STATUS_DIVERGED)
             report_event(&trainer, "stop",

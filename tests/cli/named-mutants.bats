@@ -13,6 +13,7 @@ row() {
     source=$1
     script=$2
     test=$3
+    program=${4:-adam-ctl} # of tests in this folder: which is broken
 }
 
 noticed() {
@@ -22,7 +23,7 @@ noticed() {
         ! mutant_passes 60
         ;;
     cli/*)
-        mutant_programs "$source" "$script" adam-ctl || return 2
+        mutant_programs "$source" "$script" "$program" || return 2
         local file=${test#cli/}
         ! passes_in "${file%%:*}" "${file#*:}"
         ;;

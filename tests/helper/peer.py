@@ -12,8 +12,12 @@
 #   peer.py deaf ADDRESS SHARD COUNT       as many pulls of a shard as that, of which no
 #                                          answer is read; prints when it is hung up on
 #   peer.py huge ADDRESS PIECES            one pull of so many whole shards: prints the answer
+#   peer.py nuisance ADDRESS               connections that say nothing, noise, and requests that are
+#                                          malformed, of the wrong role, or of who is gone when the
+#                                          answer comes: prints the answers
 #   peer.py full ADDRESS COUNT             listens, and prints where: hangs up on so many callers
 #                                          without a word, and passes the next one on to ADDRESS
+import os
 import select
 import socket
 import struct
@@ -24,7 +28,8 @@ FRAME = struct.Struct("<4sHHQII")
 VERSION = None
 PING, LEAVE, HEARTBEAT, LEASE, FINISH, REPORT = 0x0102, 0x0103, 0x0202, 0x0402, 0x0403, 0x0505
 HELLO, PULL, PUSH, GET_VERSIONS, REFUSED = 0x0101, 0x0301, 0x0302, 0x0304, 0x8103
-WORKER = 3
+GET_ROUTES, SET, SAVE, STOP = 0x0203, 0x0502, 0x0503, 0x0504
+WORKER, ADMINISTRATOR = 3, 5
 
 
 def version():
@@ -80,13 +85,13 @@ def name(kind, body):
     return "refused %d %d %s" % (code, detail, body[14:14 + length].decode())
 
 
-def hello_of(session):
-    return struct.pack("<H16sQQI4s", WORKER, bytes(16), 0, session, 4, b"peer")
+def hello_of(session, role=WORKER):
+    return struct.pack("<H16sQQI4s", role, bytes(16), 0, session, 4, b"peer")
 
 
-def hello(address, session):
+def hello(address, session, role=WORKER):
     connection = dial(address)
-    kind, answer = ask(connection, HELLO, hello_of(session))
+    kind, answer = ask(connection, HELLO, hello_of(session, role))
     if kind == REFUSED:
         sys.exit(name(kind, answer))
     return connection
@@ -251,5 +256,31 @@ def fickle(address, count):
                     break
 
 
+def make_noise(address, noise):
+    connection = dial(address)
+    try:
+        connection.sendall(noise)
+        while connection.recv(4096):
+            pass
+    except OSError:
+        pass
+
+
+def nuisance(address):
+    silent = [dial(address) for _ in range(20)]
+    for noise in os.urandom(4096), b"adam" + bytes(4092), bytes(65536):
+        make_noise(address, noise)
+    for kind, body in (SET, struct.pack("<I6s", 6, b"rate=9")), (SAVE, bytes(12)), (STOP, bytes(5)):
+        print(name(*ask(hello(address, 0), kind, body)))
+        print(name(*ask(hello(address, 0, ADMINISTRATOR), kind, body + b"too much")))
+    for kind, text in (SET, b"rate=\0\xff=3"), (SET, b"\n\n=\n"), (GET_ROUTES, b""):
+        body = struct.pack("<I", len(text)) + text if text else bytes(8)
+        print(name(*ask(hello(address, 0, ADMINISTRATOR), kind, body)))
+    for _ in range(10):
+        send(hello(address, 0, ADMINISTRATOR), SAVE, bytes(12))
+    for connection in silent:
+        connection.close()
+
+
 VERSION = version()
-{"fickle": fickle, "silent": silent, "greet": greet, "thief": thief, "push": push, "impostor": impostor, "deaf": deaf, "huge": huge, "full": full}[sys.argv[1]](*sys.argv[2:])
+{"fickle": fickle, "silent": silent, "greet": greet, "thief": thief, "push": push, "impostor": impostor, "deaf": deaf, "huge": huge, "nuisance": nuisance, "full": full}[sys.argv[1]](*sys.argv[2:])

@@ -133,13 +133,6 @@ int checkpointer_test(struct checkpointer *s, struct error *err) {
 }
 
 // Bytes of the model in the checkpoint; 0: there is none.
-static uint64_t file_size(const struct checkpointer *s) {
-    char file[1100];
-    struct stat about;
-    snprintf(file, sizeof file, "%s/model.safetensors", s->result.path);
-    return stat(file, &about) == 0 ? (uint64_t)about.st_size : 0;
-}
-
 // Parts are newer than what was tested.
 int checkpointer_name_best(struct checkpointer *s, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
@@ -195,7 +188,7 @@ int checkpointer_save(struct checkpointer *s, struct error *err) {
         status = name_path(s, err); // parts may be newer than the clock was
     if (status)
         return status;
-    s->result.bytes = saves_parts(s) ? s->result.bytes : file_size(s);
+    s->result.bytes = saves_parts(s) ? s->result.bytes : checkpoint_bytes(s->result.path);
     s->saved = s->checkpoint.clock;
     s->ever_saved = true;
     if (!there)

@@ -12,6 +12,7 @@
 #include "core/printable.h"
 #include "role/controller/controller_internal.h"
 #include "role/controller/metrics_copy.h"
+#include "run/live.h"
 
 enum { AGAIN = 100 }; // milliseconds after which one that was put off may ask again
 
@@ -502,35 +503,6 @@ static int answer_get_status(struct controller *c, struct queued_request *queued
 
 // --- what people want ---------------------------------------------------------------------------
 
-// Every key of the lines that there is may change while the run goes on.
-static bool all_live(const char *lines, struct error *err) {
-    while (*lines) {
-        char key[64];
-        snprintf(key, sizeof key, "%.*s", (int)strcspn(lines, "=\n"), lines);
-        if (settings_known(key) && !settings_live(key)) {
-            error_set(err, STATUS_USAGE, "%s cannot change while the run goes on", key);
-            return false;
-        }
-        size_t line = strcspn(lines, "\n");
-        lines += line + (lines[line] == '\n');
-    }
-    return true;
-}
-
-// The update rule may follow from other settings (momentum), so that these may not change it.
-static int check_rule(const struct controller *c, const struct settings *next, struct error *err) {
-    struct optimizer before = {0}, after = {0};
-    int status = settings_optimizer(&c->settings, &before, err);
-    if (!status)
-        status = settings_optimizer(next, &after, err);
-    if (!status && before.rule != after.rule)
-        status = error_set(err, STATUS_USAGE,
-                           "optimizer cannot change while the run goes on: it "
-                           "is %s, and would be %s",
-                           rule_names[before.rule], rule_names[after.rule]);
-    return status;
-}
-
 // The settings as they are, then the lines: the last one counts.
 static int changed_settings(const struct controller *c, const char *lines, char **text,
                             struct error *err) {
@@ -543,7 +515,7 @@ static int changed_settings(const struct controller *c, const char *lines, char 
     if (!status)
         status = settings_check(&next, err);
     if (!status)
-        status = check_rule(c, &next, err);
+        status = live_check_rule(&c->settings, &next, err);
     if (!status && !(*text = settings_text(&next)))
         status = error_nomem(err);
     free(all);
@@ -575,7 +547,7 @@ static int answer_set(struct controller *c, struct queued_request *queued, struc
     char *lines = NULL, *text = NULL;
     if (asprintf(&lines, "%.*s", (int)given->length, given->at) < 0)
         return error_nomem(err);
-    if (!all_live(lines, &why) || changed_settings(c, lines, &text, &why)) {
+    if (live_check_keys(lines, false, &why) || changed_settings(c, lines, &text, &why)) {
         free(lines);
         return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING, why.text);
     }
