@@ -17,6 +17,7 @@ enum key_kind {
     KEY_REAL,   // float, between low and high
     KEY_CHOICE, // enum, index into choices
     KEY_TEXT,   // char *
+    KEY_REALS,  // struct reals: "0.5,2", each between low and high; empty: none
     KEY_INIT,   // init and init_value: he, standard, glorot, small, normal:0.01, uniform:0.1, zero
     KEY_SHAPE,  // struct shape: "1x28x28", or "440"; may be written without its key
     KEY_LAYERS, // from and from_count: names of layers above, "a" or "a,b"

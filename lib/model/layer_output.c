@@ -2,6 +2,8 @@
 // error of its sums is score - target for both, with the cross-entropy that
 // belongs to each; net_backward puts it there, so backward is that of a dense
 // layer without activation.
+#include <stdio.h>
+
 #include "kernels/kernels.h"
 #include "model/affine.h"
 #include "model/keys.h"
@@ -10,7 +12,21 @@ static const struct layer_key keys[] = {
     {"units", KEY_INT, MEMBER(units), 1, 1e9, NULL, NULL, "classes"},
     {"smoothing", KEY_REAL, MEMBER(smoothing), 0, 1, "0", NULL,
      "share of a target that goes to all classes alike in training"},
+    {"class-weights", KEY_REALS, MEMBER(class_weights), 0, 1e6, "", NULL,
+     "how much each class counts in the loss of training"},
 };
+
+static bool shape_output(struct layer *layer, const struct shape *in, struct misfit *misfit) {
+    int count = layer->class_weights.count;
+    if (!affine_shape(layer, in, misfit))
+        return false;
+    if (count == 0 || count == layer->units)
+        return true;
+    *misfit = (struct misfit){.key = "class-weights", .input = -1};
+    snprintf(misfit->need, sizeof misfit->need, "a number for each of the %d classes, not %d",
+             layer->units, count);
+    return false;
+}
 
 static void forward_softmax(const struct pass *pass) {
     affine_forward(pass);
@@ -32,7 +48,7 @@ const struct layer_type layer_softmax = {
     .output = true,
     .inputs_most = 1,
     .back_reads_x = true,
-    .shape = affine_shape,
+    .shape = shape_output,
     .scratch = affine_scratch,
     .forward = forward_softmax,
     .backward = affine_backward,
@@ -48,7 +64,7 @@ const struct layer_type layer_logistic = {
     .output = true,
     .inputs_most = 1,
     .back_reads_x = true,
-    .shape = affine_shape,
+    .shape = shape_output,
     .scratch = affine_scratch,
     .forward = forward_logistic,
     .backward = affine_backward,

@@ -49,6 +49,11 @@ struct parameter {
     size_t fan_in, fan_out; // for He and Glorot
 };
 
+struct reals {
+    float *at; // NULL: none
+    int count;
+};
+
 struct layer {
     const struct layer_type *type;
     char *name; // unique; "c1", or the type and its number in the file ("conv2")
@@ -62,11 +67,12 @@ struct layer {
     struct pair kernel, stride, pad;
     enum rounding round;
     enum act act;
-    float slope;               // of ACT_LEAKY
-    float alpha, beta, bias_k; // of norms
-    float momentum;            // of running statistics: what each mini-batch moves them by
-    float dropout;             // share of outputs dropped in training
-    float smoothing;           // share of a target that goes to all classes alike in training
+    float slope;                // of ACT_LEAKY
+    float alpha, beta, bias_k;  // of norms
+    float momentum;             // of running statistics: what each mini-batch moves them by
+    float dropout;              // share of outputs dropped in training
+    float smoothing;            // share of a target that goes to all classes alike in training
+    struct reals class_weights; // of the loss in training, one a class; none: all count alike
     enum init init;
     float init_value; // deviation of normal, half-width of uniform
     float bias;       // initial value of biases

@@ -186,13 +186,27 @@ static double score_loss(const struct net *net, float score, float target) {
     return one_vs_all(net) && target < 1 ? loss + (double)(1 - target) * log_loss(1 - score) : loss;
 }
 
+// How much each class counts, in training; NULL: all alike.
+static const float *class_weights(const struct net *net) {
+    return net->mode == NET_TRAIN ? model_output(net->model)->class_weights.at : NULL;
+}
+
+// What class c of a sample of this label counts: with softmax as that class, "each class's part of
+// the loss", as in PyTorch; one against all, as the label.
+static float weight_of(const struct net *net, const float *weights, int c, int label) {
+    return weights ? weights[one_vs_all(net) ? label : c] : 1;
+}
+
 static double sample_loss(const struct net *net, const float *scores, int label,
                           struct targets targets) {
+    const float *weights = class_weights(net);
     int classes = model_classes(net->model);
-    double loss = score_loss(net, scores[label], targets.label);
+    double loss = (double)weight_of(net, weights, label, label) *
+                  score_loss(net, scores[label], targets.label);
     for (int c = 0; (one_vs_all(net) || targets.others > 0) && c < classes; c++)
         if (c != label)
-            loss += score_loss(net, scores[c], targets.others);
+            loss += (double)weight_of(net, weights, c, label) *
+                    score_loss(net, scores[c], targets.others);
     return loss;
 }
 
@@ -207,19 +221,36 @@ double net_loss(const struct net *net, const int32_t *labels) {
     return loss;
 }
 
+// What the targets of a sample count together: 1 where all classes count alike.
+static float weight_of_all(const struct net *net, const float *weights, int label,
+                           struct targets targets) {
+    float sum = 0;
+    if (!weights || one_vs_all(net))
+        return weight_of(net, weights, label, label);
+    for (int c = 0; targets.others > 0 && c < model_classes(net->model); c++)
+        sum += c == label ? 0 : weights[c];
+    return targets.label * weights[label] + targets.others * sum;
+}
+
 // The error of the output's sums: scale * (score - target), "(t - a) * F'(a)" of
-// Adam 2.2 with the cross-entropy's slope, in which F' cancels.
+// Adam 2.2 with the cross-entropy's slope, in which F' cancels; each target as much as its class
+// counts, and the score as much as all of them.
 static void output_error(struct net *net, const int32_t *labels, float scale) {
     const struct pass *pass = &output_node(net)->pass;
     const struct targets targets = targets_of(net);
+    const float *weights = class_weights(net);
     int classes = model_classes(net->model);
     for (int i = 0; i < net->n; i++) {
         const float *score = pass->y + (size_t)i * (size_t)classes;
         float *error = pass->dy + (size_t)i * (size_t)classes;
-        bool counts = labels[i] >= 0 && labels[i] < classes;
-        for (int c = 0; c < classes; c++)
+        int label = labels[i];
+        bool counts = label >= 0 && label < classes;
+        float all = counts ? weight_of_all(net, weights, label, targets) : 0;
+        for (int c = 0; c < classes; c++) {
+            float target = c == label ? targets.label : targets.others;
             error[c] =
-                counts ? scale * (score[c] - (c == labels[i] ? targets.label : targets.others)) : 0;
+                counts ? scale * (all * score[c] - weight_of(net, weights, c, label) * target) : 0;
+        }
     }
 }
 

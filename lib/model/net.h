@@ -82,8 +82,9 @@ void net_forward(struct net *net, const float *parameters, const float *input, i
 // Valid until the next call.
 const float *net_scores(const struct net *net);
 
-// Sum over the n samples of the cross-entropy against labels[0..n), in training smoothed as the
-// output layer asks; a sample whose label is below 0 (it has none) adds nothing.
+// Sum over the n samples of the cross-entropy against labels[0..n), in training smoothed, and each
+// class weighted, as the output layer asks; a sample whose label is below 0 (it has none) adds
+// nothing.
 double net_loss(const struct net *net, const int32_t *labels);
 
 // Offered the gradient of a dense layer before it is computed, as the product that

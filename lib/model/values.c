@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/mem.h"
 #include "core/text.h"
 #include "model/script.h"
 
@@ -127,6 +128,34 @@ static int read_text(char **to, const char *text, size_t length) {
     return STATUS_OK;
 }
 
+static size_t count_commas(const char *text, size_t length) {
+    size_t count = 0;
+    for (size_t i = 0; i < length; i++)
+        count += text[i] == ',';
+    return count;
+}
+
+// "0.5,2,1"
+static int read_reals(struct reals *to, const struct layer_key *key, const char *text,
+                      size_t length, char why[KEY_WHY]) {
+    size_t count = length ? count_commas(text, length) + 1 : 0;
+    float *at = count ? mem_floats(count) : NULL;
+    if (count && !at)
+        return STATUS_IO;
+    bool good = true;
+    for (size_t i = 0; good && i < count; i++) {
+        const char *comma = memchr(text, ',', length);
+        size_t number = comma ? (size_t)(comma - text) : length;
+        good = read_real(&at[i], key, text, number, why);
+        text += number + 1;
+        length -= number + (comma != NULL);
+    }
+    free(good ? to->at : at);
+    if (good)
+        *to = (struct reals){at, (int)count};
+    return good ? STATUS_OK : STATUS_DATA;
+}
+
 // A name, and behind a colon the number that some of them take.
 static bool read_init(struct layer *layer, const char *text, size_t length, char why[KEY_WHY]) {
     static const struct {
@@ -180,7 +209,7 @@ static bool read_shape(struct shape *shape, const struct layer_key *key, const c
            refuse_because(why, "must be channels x height x width, as in 1x28x28, or one number");
 }
 
-// All kinds but texts, which need memory.
+// All kinds but those that need memory.
 static bool read_value(struct layer *layer, const struct layer_key *key, const char *value,
                        size_t length, char why[KEY_WHY]) {
     void *member = (char *)layer + key->offset;
@@ -198,6 +227,7 @@ static bool read_value(struct layer *layer, const struct layer_key *key, const c
     case KEY_SHAPE:
         return read_shape(member, key, value, length, why);
     case KEY_TEXT:
+    case KEY_REALS:
     case KEY_LAYERS: // parse.c, which knows the others
         break;
     }
@@ -208,6 +238,8 @@ int key_read(struct layer *layer, const struct layer_key *key, const char *value
              char why[KEY_WHY]) {
     if (key->kind == KEY_TEXT)
         return read_text((char **)((char *)layer + key->offset), value, length);
+    if (key->kind == KEY_REALS)
+        return read_reals((struct reals *)((char *)layer + key->offset), key, value, length, why);
     return read_value(layer, key, value, length, why) ? STATUS_OK : STATUS_DATA;
 }
 
@@ -232,4 +264,6 @@ void key_free(struct layer *layer) {
     for (size_t i = 0; layer->type && (key = key_at(layer->type, i)); i++)
         if (key->kind == KEY_TEXT)
             free(*(char **)((char *)layer + key->offset));
+        else if (key->kind == KEY_REALS)
+            free(((struct reals *)((char *)layer + key->offset))->at);
 }

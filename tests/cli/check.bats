@@ -187,7 +187,7 @@ manual_keys() {
             for (i = 2; i <= NF; i++) types[n++] = $i
             if ($0 ~ /^\.Ss Keys of many layers/) { types[0] = "common"; n = 1 }
         }
-        /^\.It Cm [a-z]+ Ns = / {
+        /^\.It Cm [a-z-]+ Ns = / {
             for (i = 0; i < n; i++) print types[i] "\t" $3 "\t" $0
         }' "$ROOT/man/adam-model.5"
 }

@@ -4,7 +4,7 @@
 load ../helper/common
 
 # Gradients differ by no more than TOLERANCE of the largest.
-step() { # NAME MODEL [BATCH [TOLERANCE [SMOOTHING]]]
+step() { # NAME MODEL [BATCH [TOLERANCE [SMOOTHING [WEIGHTS]]]]
     local loss
     loss=$("$BUILD/tests/helper/net_step" "$2" 7 "${3:-5}" 0.1 .)
     python "$ROOT/tests/helper/torch_step.py" "$1" . "$loss" 0.1 "${@:4}"
@@ -71,6 +71,22 @@ lcn size=5
 logistic units=5 smoothing=0.1
 NET
     step local local.net 5 1e-4 0.1
+}
+
+@test "weighted classes agree, with smoothed targets too" {
+    local weights=0.25,4,0,1,2,0.5,1
+    printf 'input 3x8x8\ndense units=30 act=tanh\nsoftmax units=7 class-weights=%s\n' $weights >some.net
+    step some.net some.net 37 1e-4 0 $weights
+    sed '$s/$/ smoothing=0.2/' some.net >smooth.net
+    step smooth.net smooth.net 37 1e-4 0.2 $weights
+    cat >local.net <<'NET'
+input 3x16x16
+local maps=8 kernel=5 stride=2 pad=1
+l2pool size=2
+lcn size=5
+logistic units=5 smoothing=0.1 class-weights=2,0.5,0,1,3
+NET
+    step local local.net 9 1e-4 0.1 2,0.5,0,1,3
 }
 
 @test "branches, groups and kernels that are not square agree" {
@@ -301,4 +317,32 @@ CONF
     done
     [ "$(jq '.run.settings."state-since"' adam/latest/manifest.json)" = 1 ]
     [ "$(jq '.run.settings."state-since"' servers-adam/latest/manifest.json)" = 1 ]
+}
+
+# But with hardsync a worker may compute on weights that lack its last update: one update is compared.
+@test "updates with weighted classes are PyTorch's, by one process and through each protocol" {
+    load ../helper/worker
+    tiny_set
+    local weights=0.25,3,1.5
+    sed -i "s/ dropout=0.2//; s/^softmax .*/softmax softmax units=3 smoothing=0.1 class-weights=$weights/" tiny.net
+    printf '%s\n' 'model = tiny.net' 'data = train.idx' 'labels = train.lab' 'batch = 103' \
+        'eval-every = 0' 'epoch-end = 1' >run.conf
+    tiny --sync --threads 1 --batch 103 --epochs 1 --rate 0 --out start
+    pytorch() {
+        python "$ROOT"/tests/helper/torch_rules.py start/latest/model.safetensors \
+            "$1"/latest/model.safetensors sgd "$2" 0.05 0.03 0.1 $weights
+    }
+    cp -r start alone
+    run_ok adam-worker --resume alone --threads 3 --epochs 6 --rate 0.05 --decay 0.03
+    pytorch alone 5
+    servers() { # PROTOCOL PUSH UPDATES
+        cp -r start "$1-$2"
+        run_ok adam-ctl up run.conf --resume --out "$1-$2" --ps 2 --workers 1 --threads 1 -q --set push="$2" \
+            --set protocol="$1" --set epochs=$(($3 + 1)) --set rate=0.05 --set decay=0.03
+        pytorch "$1-$2" "$3"
+    }
+    servers hardsync gradient 5
+    servers softsync:1 gradient 1
+    servers async gradient 1
+    servers async delta 1
 }

@@ -12,6 +12,8 @@ static void print_key(const char *type, const struct layer_key *key) {
             printf("%s%s", i ? " | " : "", key->choices[i]);
     else if (key->kind == KEY_INT || key->kind == KEY_REAL || key->kind == KEY_PAIR)
         printf("%.10g to %.10g", key->low, key->high);
+    else if (key->kind == KEY_REALS)
+        printf("%.10g to %.10g each", key->low, key->high);
     printf("\t%s\n", key->standard ? key->standard : "no default");
 }
 

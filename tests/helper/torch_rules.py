@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""torch_rules.py BEFORE AFTER RULE UPDATES RATE DECAY: updates of a whole net by PyTorch's own rules.
+"""torch_rules.py BEFORE AFTER RULE UPDATES RATE DECAY [SMOOTHING WEIGHTS]: updates of a whole net by PyTorch's own rules.
 
 Trains tiny.net (tests/helper/worker.bash, without dropout; with the batch norms b1 and b2, where
 BEFORE has them) from the weights in BEFORE on all pictures at once, by torch.optim, and compares the
@@ -70,7 +70,7 @@ def close(name, got, wanted):
     assert error < TOLERANCE, f'{name} differs by {error:.3g} of its largest value'
 
 
-def main(before, after, rule, updates, rate, decay):
+def main(before, after, rule, updates, rate, decay, smoothing='0', class_weights=None):
     make, options, states = RULES[rule]
     weights = tensors(before)
     learnt = {name for name in weights if 'running' not in name}
@@ -80,9 +80,13 @@ def main(before, after, rule, updates, rate, decay):
               for end, d in (('weight', float(decay)), ('bias', 0))]
     optimizer = make(groups, lr=float(rate), **options)
     x, labels = pictures()
+    if class_weights:
+        class_weights = torch.tensor([float(w) for w in class_weights.split(',')]).double()
     for _ in range(int(updates)):
         optimizer.zero_grad()
-        F.cross_entropy(scores(weights, x), labels).backward()
+        loss = F.cross_entropy(scores(weights, x), labels, class_weights,
+                               label_smoothing=float(smoothing), reduction='sum')
+        (loss / len(labels)).backward()
         optimizer.step()
     got = tensors(after)
     assert len(got) == len(weights) * (1 + len(states)), sorted(got)

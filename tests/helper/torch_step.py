@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""torch_step.py NET DIR LOSS RATE [TOLERANCE [SMOOTHING]]: the same step by PyTorch.
+"""torch_step.py NET DIR LOSS RATE [TOLERANCE [SMOOTHING [WEIGHTS]]]: the same step by PyTorch.
 
 Builds NET from PyTorch's own layers (for a model file, as the benchmarks do), loads
 what net_step wrote in DIR, and compares scores, loss, gradients and updated
@@ -164,8 +164,9 @@ def built(name):
 
 def main():
     name, folder = sys.argv[1:3]
-    loss, rate, *more = map(float, sys.argv[3:])
+    loss, rate, *more = map(float, sys.argv[3:7])
     most, smoothing = more[:1], (more + [0, 0])[1]
+    weights = torch.tensor([float(w) for w in sys.argv[7].split(',')]) if sys.argv[7:] else None
     net, shape = built(name)
     load(net, raw(f'{folder}/parameters'))
     labels = torch.from_numpy(raw(f'{folder}/labels', np.int32)).long()
@@ -177,9 +178,12 @@ def main():
     if name in ONE_VS_ALL:
         target = F.one_hot(labels, sums.shape[1]).float() * (1 - smoothing) + smoothing / 2
         scores = torch.sigmoid(sums)
-        error = F.binary_cross_entropy_with_logits(sums, target, reduction='sum') / len(labels)
+        each = None if weights is None else weights[labels][:, None].expand_as(sums)
+        error = F.binary_cross_entropy_with_logits(sums, target, each, reduction='sum') / len(labels)
     else:
-        scores, error = torch.softmax(sums, 1), F.cross_entropy(sums, labels, label_smoothing=smoothing)
+        scores = torch.softmax(sums, 1)
+        error = F.cross_entropy(sums, labels, weights, label_smoothing=smoothing, reduction='sum')
+        error /= len(labels)
     error.backward()
     compare('scores', raw(f'{folder}/scores'), scores.detach().numpy().ravel())
     compare('loss', np.array([loss]), np.array([error.item()]))

@@ -109,6 +109,10 @@ int main(void) {
     check(&tap, "softmax alone", "input 5\nsoftmax units=3\n");
     check(&tap, "smoothed softmax", "input 5\nsoftmax units=3 smoothing=0.3\n");
     check(&tap, "smoothed logistic", "input 5\nlogistic units=3 smoothing=0.3\n");
+    check(&tap, "weighted softmax",
+          "input 5\nsoftmax units=3 smoothing=0.3 class-weights=0.5,0,3\n");
+    check(&tap, "weighted logistic",
+          "input 5\nlogistic units=3 smoothing=0.3 class-weights=0.5,0,3\n");
     check(&tap, "logistic", "input 5\ndense units=6 act=tanh\nlogistic units=3\n");
     check(&tap, "conv: stride, padding, kernel not square",
           UNDER "conv maps=5 kernel=5x3 stride=2x1 pad=2x1 act=sigmoid" OVER);

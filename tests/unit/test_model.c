@@ -88,6 +88,19 @@ static void test_keys(struct tap *tap) {
          "t.net:2:21: error: dense: decay=-1: must be between 0 and 1000000\n"
          "    2 | dense units=5 decay=-1\n"
          "      |                     ^~"},
+        {"input 4\nsoftmax units=3 class-weights=1,2\n",
+         "t.net:2:17: error: softmax: class-weights=1,2 needs a number for each of the 3 classes, "
+         "not 2\n"
+         "    2 | softmax units=3 class-weights=1,2\n"
+         "      |                 ^~~~~~~~~~~~~~~~~"},
+        {"input 4\nsoftmax units=3 class-weights=1,,2\n",
+         "t.net:2:31: error: softmax: class-weights=1,,2: not a number\n"
+         "    2 | softmax units=3 class-weights=1,,2\n"
+         "      |                               ^~~~"},
+        {"input 4\nsoftmax units=3 class-weights=1,-2,2\n",
+         "t.net:2:31: error: softmax: class-weights=1,-2,2: must be between 0 and 1000000\n"
+         "    2 | softmax units=3 class-weights=1,-2,2\n"
+         "      |                               ^~~~~~"},
         {"input 1x9x9\nconv maps=2 kernel=5y3\nsoftmax units=10\n",
          "t.net:2:20: error: conv: kernel=5y3: not a whole number, or two as in 5x3 (height x "
          "width)\n"
