@@ -48,6 +48,8 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
              "layers whose weights stay as they are: --set PATTERN.rate=0"),
         TEXT(0, "init-from", "CHECKPOINT", &s->init_from, NULL,
              "begin with the weights of its layers of the same names and shapes"),
+        TEXT(0, "class-weights", "FILE", &s->class_weights, "those of the model",
+             "how much classes count: auto, all together alike; or FILE of CLASS TAB WEIGHT"),
         TEXT('d', "data", "FILE", &s->data, NULL, "training set; - is standard input"),
         TEXT(0, "labels", "FILE", &s->labels, NULL, "labels of an IDX or npy training set"),
         TEXT(0, "test", "FILE", &s->test, NULL,
@@ -116,15 +118,16 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
 
 // A worker of a run trains what the controller says.
 static int check_member(const struct options *o, struct error *err) {
-    const char *given = o->model                ? "model"
-                        : o->resume             ? "resume"
-                        : o->out                ? "out"
-                        : o->settings.data      ? "data"
-                        : o->settings.home      ? "home"
-                        : o->set.count > 0      ? "set"
-                        : o->freeze.count > 0   ? "freeze"
-                        : o->settings.init_from ? "init-from"
-                                                : NULL;
+    const char *given = o->model                    ? "model"
+                        : o->resume                 ? "resume"
+                        : o->out                    ? "out"
+                        : o->settings.data          ? "data"
+                        : o->settings.home          ? "home"
+                        : o->set.count > 0          ? "set"
+                        : o->freeze.count > 0       ? "freeze"
+                        : o->settings.init_from     ? "init-from"
+                        : o->settings.class_weights ? "class-weights"
+                                                    : NULL;
     if (!given)
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
@@ -304,8 +307,10 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
     free(o->set.items);
     free(o->freeze.items);
     o->set = o->freeze = (struct option_list){0};
+    const char *before = o->settings.class_weights;
     if (parse(o, argc, argv, &operand, err) != CLI_RUN)
         return STATUS_USAGE;
+    config->weigh = o->settings.class_weights != before; // given anew
     json_t *now = settings_write(&o->settings);
     if (!now)
         return error_nomem(err);
@@ -324,6 +329,7 @@ static int start(struct options *o, struct trainer_config *config, struct talker
     if (!status && !o->force && run_folder_begun(o->out))
         say_anew(talker, o->out);
     config->checkpoint.seed = (uint64_t)o->settings.seed;
+    config->weigh = true;
     config->folder = o->out;
     return status;
 }

@@ -96,8 +96,7 @@ static const char *end_of(const char *line) {
 static char *setting_value(const struct run_file_reader *r, const char *key,
                            struct text_range word) {
     char *text = NULL;
-    bool relative = settings_path(key) && word.length && *word.at != '/' &&
-                    !settings_is_held_out(word.at, word.length);
+    bool relative = word.length && *word.at != '/' && settings_path(key, word.at, word.length);
     int n =
         asprintf(&text, "%.*s%.*s", relative ? r->folder : 0, r->path, (int)word.length, word.at);
     return n < 0 ? NULL : text;

@@ -51,6 +51,7 @@ static const struct row {
     ROW("spool", TEXT, spool, ALONE, 0, 0),
     ROW("ops", TEXT, ops, 0, 0, 0),
     ROW("init-from", TEXT, init_from, PATH, 0, 0),
+    ROW("class-weights", TEXT, class_weights, PATH, 0, 0),
     ROW("epochs", COUNT, epochs, 0, 0, 1e9),
     ROW("batch", COUNT, batch, 0, 1, 1e6),
     ROW("sync", FLAG, sync, ALONE, 0, 0),
@@ -244,21 +245,30 @@ void settings_compare(const json_t *before, const json_t *after, settings_told *
 
 #define HELD_OUT "auto=" // in the place of a test set
 
-bool settings_is_held_out(const char *test, size_t length) {
+static bool is_held_out(const char *test, size_t length) {
     return length >= strlen(HELD_OUT) && !memcmp(test, HELD_OUT, strlen(HELD_OUT));
 }
 
-static bool is_relative(const char *path) {
+static bool is_balanced(const char *text, size_t length) {
+    return length == strlen(SETTINGS_BALANCED) && !memcmp(text, SETTINGS_BALANCED, length);
+}
+
+static bool names_file(const struct row *row, const char *value, size_t length) {
+    bool weights = row->offset == offsetof(struct settings, class_weights);
+    return row->use & PATH && !is_held_out(value, length) &&
+           !(weights && is_balanced(value, length));
+}
+
+static bool is_relative(const struct row *row, const char *path) {
     return path && *path && *path != '/' && strcmp(path, "-") != 0 &&
-           !settings_is_held_out(path, strlen(path));
+           names_file(row, path, strlen(path));
 }
 
 void settings_relocate(json_t *object, const char *directory, settings_told *told, void *self) {
     for (size_t i = 0; i < ROWS; i++) {
         const char *path = json_string_value(json_object_get(object, rows[i].name));
         char *whole = NULL;
-        if (!(rows[i].use & PATH) || !is_relative(path) ||
-            asprintf(&whole, "%s/%s", directory, path) < 0)
+        if (!is_relative(&rows[i], path) || asprintf(&whole, "%s/%s", directory, path) < 0)
             continue;
         json_t *value = json_string(whole);
         if (value && (access(whole, F_OK) == 0 || access(path, F_OK) != 0)) {
@@ -317,9 +327,9 @@ bool settings_live(const char *key) {
     return row && row->use & LIVE;
 }
 
-bool settings_path(const char *key) {
+bool settings_path(const char *key, const char *value, size_t length) {
     const struct row *row = find_row(key);
-    return row && row->use & PATH;
+    return row && names_file(row, value, length);
 }
 
 static int refuse_unknown_key(const char *key, struct error *err) {
@@ -467,7 +477,7 @@ static enum rule rule_of(const struct settings *settings) {
 int settings_holdout(const struct settings *settings, double *share, struct error *err) {
     const char *test = settings->test, *number = test ? test + strlen(HELD_OUT) : NULL;
     *share = 0;
-    if (!test || !settings_is_held_out(test, strlen(test)))
+    if (!test || !is_held_out(test, strlen(test)))
         return STATUS_OK;
     if (text_real(number, strlen(number), share) && *share > 0 && *share < 1)
         return STATUS_OK;

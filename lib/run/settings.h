@@ -28,6 +28,9 @@ struct settings {
     const char *spool;     // where standard input is kept for more epochs
     const char *ops;       // augmentation
     const char *init_from; // checkpoint whose layers a fresh run begins with
+    // SETTINGS_BALANCED, or a file: what a run begins with (train/class_weights.h); NULL: the
+    // model's.
+    const char *class_weights;
 
     int64_t epochs; // 0: 10, or 1 from standard input
     int64_t batch;  // samples of a mini-batch
@@ -77,6 +80,7 @@ struct settings {
 };
 
 enum { SETTINGS_EPOCHS = 10 }; // where nothing is said
+#define SETTINGS_BALANCED "auto"
 void settings_default(struct settings *settings);
 
 // Sets one key of a run of many processes from text, which must outlive the settings.
@@ -94,8 +98,9 @@ bool settings_is_of_many(const char *key);
 bool settings_is_of_one(const char *key);
 // Whether the key may change while a run of many processes goes on. False for unknown ones.
 bool settings_live(const char *key);
-// Whether its value is the path of a file.
-bool settings_path(const char *key);
+// Whether a value of it is the path of a file: "auto" and "auto=0.1" mean none where they have
+// another meaning.
+bool settings_path(const char *key, const char *value, size_t length);
 // Key `index` of a run of many processes, from 0; NULL behind the last.
 const char *settings_key(size_t index);
 // The same of the keys that may change while it goes on.
@@ -124,7 +129,6 @@ void settings_compare(const json_t *before, const json_t *after, settings_told *
 // The share of the training set that is held out for tests ("auto=0.1"); 0: none is, the test set
 // is a file. STATUS_USAGE.
 int settings_holdout(const struct settings *settings, double *share, struct error *err);
-bool settings_is_held_out(const char *test, size_t length);
 
 // They are those of a run that goes on from a checkpoint of this clock, with `before`: of another
 // rule the state does not go on.

@@ -13,6 +13,7 @@
 #include "run/best.h"
 #include "run/metrics.h"
 #include "train/beginning.h"
+#include "train/class_weights.h"
 #include "train/evaluate.h"
 #include "train/events.h"
 #include "train/feed.h"
@@ -601,6 +602,21 @@ static int open_feed(struct trainer *trainer, struct error *err) {
     return settings_schedule(&config->settings, (double)trainer->epochs, &trainer->schedule, err);
 }
 
+static int weigh_classes(struct trainer *trainer, struct error *err) {
+    const struct settings *settings = &trainer->config->settings;
+    struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    if (!settings->class_weights)
+        return STATUS_OK;
+    if (!trainer->feed->train)
+        return error_set(err, STATUS_USAGE,
+                         "--class-weights needs the whole training set before training begins: "
+                         "--spool FILE keeps standard input");
+    int status =
+        class_weights_put(&checkpoint->model, settings->class_weights, trainer->feed->train, err);
+    trainer->model = checkpoint->model;
+    return status;
+}
+
 static int open_run_folder(struct trainer *trainer, struct error *err) {
     const struct trainer_config *config = trainer->config;
     if (config->resumed)
@@ -675,6 +691,8 @@ static int open_run(struct trainer *trainer, struct error *err) {
                              settings->sync ? 1 : trainer->threads, err);
     if (!status)
         status = open_feed(trainer, err);
+    if (!status && trainer->config->weigh)
+        status = weigh_classes(trainer, err);
     if (!status)
         status = weights_make(&trainer->config->checkpoint, trainer->model, err);
     if (!status && settings->init_from && !trainer->config->resumed)

@@ -52,6 +52,7 @@ struct trainer_config {
     // with its optimizer's state. Taken over by trainer_run, also on failure.
     struct checkpoint checkpoint;
     bool resumed;
+    bool weigh; // its classes get the weights that the settings say, and not those that it has
     const char *folder;  // of a fresh run: made, and emptied of an earlier one; stays the caller's
     const char *command; // the command line, for the record
     struct trainer_hooks hooks;

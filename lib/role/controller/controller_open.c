@@ -13,6 +13,7 @@
 #include "role/controller/controller_internal.h"
 #include "role/controller/metrics_copy.h"
 #include "run/model_ops.h"
+#include "train/class_weights.h"
 
 static char *path_in(const char *folder, const char *name) {
     char *path = NULL;
@@ -106,13 +107,20 @@ static int new_cluster(const struct controller *c, struct cluster *next, const s
     return status;
 }
 
+static void say_of_data(void *self, const char *text) {
+    doors_say(self, text);
+}
+
 static int begin_run(const struct controller *c, struct cluster *next, const char *resume,
                      struct error *err) {
     const struct run_file *file = c->config->file;
+    const struct source_hooks hooks = {.self = c->doors, .say = say_of_data};
     struct model *model = NULL;
     int status = controller_check_file(file, err);
     if (!status)
         status = model_ops_read(&model, file->settings.model, file->sets, file->set_count, err);
+    if (!status)
+        status = class_weights_apply(&model, &file->settings, &hooks, err);
     if (!status)
         status = new_cluster(c, next, model, resume, err);
     model_free(model);
