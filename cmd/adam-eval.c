@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "adam-eval/evaluation.h"
+#include "adam-eval/features.h"
 #include "adam-eval/following.h"
 #include "core/clock.h"
 #include "core/cpu.h"
@@ -112,7 +113,9 @@ int main(int argc, char **argv) {
     talk_begin();
     network_default(&o.network);
     if (options_parse(&o, argc, argv, &status, &err))
-        status = o.network.controller ? follow_until_done(&o, &err) : evaluate_model(&o, &err);
+        status = o.network.controller ? follow_until_done(&o, &err)
+                 : o.features         ? features_write(&o, &err)
+                                      : evaluate_model(&o, &err);
     if (err.status != STATUS_OK)
         talk_error(PROGRAM, &err);
     free(o.sets.items);

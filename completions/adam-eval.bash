@@ -52,6 +52,8 @@ _adam_eval() {
     :--per-class) offer -f; return ;;
     :--per-sample) offer -f; return ;;
     :--format) offer -W 'tsv json'; return ;;
+    :--features) return ;;
+    :--out | :-o) offer -f; return ;;
     :--min-top1) return ;;
     :--on-error) offer -W 'stop skip'; return ;;
     :--reject) offer -f; return ;;
@@ -60,7 +62,7 @@ _adam_eval() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --print --top -k --json --confusion --per-class --per-sample --format --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --print --top -k --json --confusion --per-class --per-sample --format --features --out -o --force -f --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
     :*) offer -f ;;
     esac
 }

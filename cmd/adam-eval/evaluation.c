@@ -187,8 +187,8 @@ static int tell_sample(void *self, const struct sample *sample, const float *sco
     return status;
 }
 
-static int tell_skipped(void *self, const struct sample *sample, const struct error *why,
-                        struct error *err) {
+int evaluation_skip(void *self, const struct sample *sample, const struct error *why,
+                    struct error *err) {
     struct evaluation *run = self;
     run->skipped += sample->missing;
     run->left_out = true;
@@ -220,7 +220,7 @@ int evaluation_predict(struct evaluation *run, struct error *err) {
         .tally = &run->tally,
         .labelled = evaluation_wants_labels(run),
         .each = tell_sample,
-        .skip = option_is(o->on_error, "skip") ? tell_skipped : NULL,
+        .skip = option_is(o->on_error, "skip") ? evaluation_skip : NULL,
         .self = run,
     };
     progress_start(&run->progress, o->quiet);

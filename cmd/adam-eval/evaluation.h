@@ -44,6 +44,9 @@ void evaluation_close(struct evaluation *run);
 // Classifies all samples, counts them, and tells of each what is wanted.
 int evaluation_predict(struct evaluation *run, struct error *err);
 
+// For predict_config.skip: a bad sample is counted, said, and listed where --reject says.
+predict_skip evaluation_skip;
+
 // Every sample must have a label where somebody asks what labels decide.
 bool evaluation_wants_labels(const struct evaluation *run);
 const char *const *evaluation_names(const struct evaluation *run);

@@ -21,7 +21,25 @@ static int check_following(const struct options *o, struct error *err) {
     return STATUS_OK;
 }
 
+// Samples go out, and nothing else.
+static int check_features(const struct options *o, struct error *err) {
+    if (!o->features && (o->out || o->force))
+        return error_set(err, STATUS_USAGE, "--out and --force belong to --features");
+    if (!o->features)
+        return STATUS_OK;
+    if (!o->out)
+        return error_set(err, STATUS_USAGE, "--features needs --out FILE");
+    if (o->network.controller || o->print || o->top || o->json || o->confusion || o->per_class ||
+        o->per_sample || o->min_top1 >= 0)
+        return error_set(err, STATUS_USAGE,
+                         "--features writes what a layer gives, and no predictions or figures");
+    return STATUS_OK;
+}
+
 static int check_options(const struct options *o, struct error *err) {
+    int status = check_features(o, err);
+    if (status)
+        return status;
     if (o->network.controller)
         return check_following(o, err);
     if (!o->model && o->picture_count == 1 && !o->data)
@@ -96,6 +114,10 @@ bool options_parse(struct options *o, int argc, char **argv, int *status, struct
         TEXT(0, "per-class", "FILE", &o->per_class, NULL, "precision and recall, TSV"),
         TEXT(0, "per-sample", "FILE", &o->per_sample, NULL, "all scores of each sample"),
         CHOICE(0, "format", "KIND", &o->format, format_choices, "tsv", "of --per-sample"),
+        TEXT(0, "features", "LAYER", &o->features, NULL,
+             "write what this layer gives, as samples to train on, to --out"),
+        TEXT('o', "out", "FILE", &o->out, NULL, "of --features: .arec, .npy, .idx; - is arec"),
+        FLAG('f', "force", &o->force, "replace the file of --out if it exists"),
         HEADING("Behaviour"),
         REAL(0, "min-top1", "SHARE", &o->min_top1, 0, 1, NULL, "exit with 1 below this accuracy"),
         CHOICE(0, "on-error", "WHAT", &o->on_error, error_choices, "stop",
@@ -109,7 +131,9 @@ bool options_parse(struct options *o, int argc, char **argv, int *status, struct
     const struct command command = {
         .name = PROGRAM,
         .synopsis = "--model DIR --data FILE [options]\n--model DIR --files-from FILE [options]\n"
-                    "--model DIR [options] PICTURE ...\n--follow DIR --data FILE [options]",
+                    "--model DIR [options] PICTURE ...\n"
+                    "--model DIR --data FILE --features LAYER --out FILE [options]\n--follow DIR "
+                    "--data FILE [options]",
         .about = "measure a model, or predict with it",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,

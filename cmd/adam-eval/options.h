@@ -14,13 +14,14 @@ struct error;
 
 struct options {
     const char *model, *data, *files_from, *from, *labels, *label_from, *ops;
+    const char *features, *out;
     const char *print, *confusion, *per_class, *per_sample, *format, *on_error, *reject;
     struct option_list sets;
     char **pictures; // operands
     int picture_count;
     int64_t top, threads, batch, max_pixels;
     double min_top1, every;
-    bool null, json, exact, quiet;
+    bool null, json, exact, force, quiet;
     struct network network; // its controller is whom to follow
 };
 

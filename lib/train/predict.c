@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/crew.h"
 #include "core/error.h"
@@ -41,6 +42,8 @@ struct predict_thread {
     struct input input;
     struct sample_result *results; // batch
     struct batch batch;            // the usable ones
+    float *below;                  // config->below: what the output layer reads, sample by sample
+    size_t taken;                  // floats of it
 };
 
 static void predictor_fail(struct predictor *p, int status, const struct error *why) {
@@ -132,14 +135,32 @@ static int tell_result(struct predict_thread *t, struct sample_result *result, c
     return bad ? STATUS_DATA : result->status;
 }
 
+static size_t below_size(const struct predict_config *config) {
+    return shape_size(model_output(config->model)->in);
+}
+
+// In the place of the output layer's forward pass, whose scores nobody wants.
+static bool take_below(void *self, const struct layer *layer, float *y, const float *x, int n) {
+    struct predict_thread *t = self;
+    const struct predict_config *config = t->predictor->config;
+    size_t count = (size_t)n * below_size(config);
+    if (layer != model_output(config->model))
+        return false;
+    memcpy(t->below + t->taken, x, count * sizeof *x);
+    memset(y, 0, (size_t)n * (size_t)model_classes(config->model) * sizeof *y);
+    t->taken += count;
+    return true;
+}
+
 static int tell_batch(struct predict_thread *t, int n, struct error *err) {
     const struct predict_config *config = t->predictor->config;
-    size_t classes = (size_t)model_classes(config->model);
+    size_t classes = config->below ? below_size(config) : (size_t)model_classes(config->model);
+    const float *all = config->below ? t->below : net_scores(t->net);
     int status = STATUS_OK, row = 0;
     if (config->tally && t->batch.n > 0)
         config->tally->loss += net_loss(t->net, t->batch.label);
     for (int i = 0; i < n && status == STATUS_OK; i++) {
-        const float *scores = net_scores(t->net) + (size_t)row * classes;
+        const float *scores = all + (size_t)row * classes;
         row += t->results[i].status == STATUS_OK;
         status = tell_result(t, &t->results[i], scores, err);
     }
@@ -157,6 +178,7 @@ static int predict_batches(struct predict_thread *t, struct error *err) {
                 t->results[i].status = put_in_batch(t, &t->results[i]);
         if (!p->config->exact)
             prepared_pass(p->prepared, t->net, number);
+        t->taken = 0;
         if (t->batch.n > 0)
             net_forward(t->net, p->config->parameters, t->batch.input, t->batch.n, NULL, 0);
         if (!turn_begin(&p->turn, number))
@@ -166,6 +188,15 @@ static int predict_batches(struct predict_thread *t, struct error *err) {
             turn_end(&p->turn);
     }
     return status;
+}
+
+static int open_below(struct predict_thread *t, struct error *err) {
+    const struct predict_config *config = t->predictor->config;
+    size_t floats;
+    if (!__builtin_mul_overflow(below_size(config), (size_t)config->batch, &floats))
+        t->below = mem_floats(floats);
+    net_shared(t->net, take_below, t);
+    return t->below ? STATUS_OK : error_nomem(err);
 }
 
 static int open_thread(struct predict_thread *t, struct error *err) {
@@ -180,7 +211,8 @@ static int open_thread(struct predict_thread *t, struct error *err) {
         return error_nomem(err);
     if (input_open(&t->input, &t->predictor->input, err))
         return STATUS_IO;
-    return net_open(&t->net, config->model, config->kernels, config->batch, NET_PREDICT, err);
+    int status = net_open(&t->net, config->model, config->kernels, config->batch, NET_PREDICT, err);
+    return !status && config->below ? open_below(t, err) : status;
 }
 
 static void close_thread(struct predict_thread *t) {
@@ -191,6 +223,7 @@ static void close_thread(struct predict_thread *t) {
     free(t->results);
     free(t->batch.label);
     free(t->batch.input);
+    free(t->below);
 }
 
 static void *predict_thread(void *argument) {

@@ -15,7 +15,8 @@ struct error;
 int predict_classes(struct classes *out, const struct classes *given, int count, struct error *err);
 
 // Told of each sample, one at a time and in order. sample->image is the picture
-// as it was decoded, before any operation. `scores` has one float a class.
+// as it was decoded, before any operation. `scores` has one float a class; with config.below, one
+// for each value of the output layer's input, channels x height x width.
 // A status other than 0 ends the prediction.
 typedef int predict_sample(void *self, const struct sample *sample, const float *scores,
                            struct error *err);
@@ -36,6 +37,7 @@ struct predict_config {
     struct decode_options decode;
     int batch;            // samples a pass at most
     bool exact;           // never by prepared weights (model/prepared.h)
+    bool below;           // `each` gets the values that the output layer reads, not its scores
     int threads;          // each with its own context
     struct tally *tally;  // counts the samples; may be NULL
     bool labelled;        // a sample without a label the model knows is a bad one
