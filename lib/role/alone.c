@@ -21,6 +21,7 @@ struct alone {
     struct trainer_hooks user; // the hooks as the caller gave them
     struct trainer_director director;
     const char *name;
+    char address[PROTO_ADDRESS_MAX];
     struct listener *listener; // NULL: nobody can find this run
     struct ready port;
     char *port_file;
@@ -60,7 +61,7 @@ static void answer_status(struct alone *alone, struct link *link, uint64_t reque
     struct proto_member member = alone->figures;
     pthread_mutex_unlock(&alone->lock);
     member.name = proto_text(alone->name);
-    member.address = proto_text(listener_address(alone->listener));
+    member.address = proto_text(alone->address);
     const struct proto_status status = {.members = proto_list(&member, 1)};
     link_answer(link, request, PROTO_TYPE_STATUS, &status, NULL, NULL);
 }
@@ -239,7 +240,7 @@ static void say_farewell(struct alone *alone, int status, const struct error *er
     refuse_all(&alone->changes, PROTO_REFUSAL_STOPPING, why);
     refuse_all(&alone->saves, PROTO_REFUSAL_STORAGE, why);
     if (status && status != STATUS_STOPPED)
-        refuse_all(&alone->stops, PROTO_REFUSAL_STORAGE, why);
+        refuse_all(&alone->stops, PROTO_REFUSAL_STOPPING, why);
     answer_stops(alone);
     double end = clock_seconds() + farewell;
     for (uint32_t seen = gate_look(&alone->gate);
@@ -252,13 +253,12 @@ static void say_farewell(struct alone *alone, int status, const struct error *er
 static int open_listener(struct alone *alone, struct error *err) {
     const struct link_options options = {
         .handlers = {.context = alone, .hello = welcome_caller, .request = hear_request}};
-    char address[PROTO_ADDRESS_MAX];
-    int status = place_address(address, "worker", NULL, NULL, err);
-    return status ? status : listener_open(&alone->listener, address, &options, NULL, err);
+    int status = place_address(alone->address, "worker", NULL, NULL, err);
+    return status ? status : listener_open(&alone->listener, alone->address, &options, NULL, err);
 }
 
 static int tell_port(struct alone *alone, struct error *err) {
-    const char *address = listener_address(alone->listener);
+    const char *address = alone->address;
     return ready_tell(&alone->port, &address, 1, err);
 }
 

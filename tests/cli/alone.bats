@@ -251,3 +251,16 @@ PYTHON
     [[ "$stderr" = *"warning: adam-ctl cannot direct this run: "*"too long for the path of a socket"* ]]
     [ -e run/DONE ]
 }
+
+@test "who asked for a checkpoint that cannot be written hears why, and so does who ended the run" {
+    for question in checkpoint down; do
+        rm -rf run
+        start_alone --threads 1 --set d1.units=100
+        prlimit --pid "$pid" --fsize=2000:2000
+        run_status 69 adam-ctl $question run
+        [[ "$stderr" = "adam-ctl: error: ipc://"*": cannot save run/ckpt-"* ]]
+        wait_end
+        [ "$status" -eq 74 ]
+        [ ! -e run/latest ]
+    done
+}
