@@ -4,26 +4,17 @@
 #include "image/noise.h"
 #include "ops/op.h"
 
-static uint8_t byte_of(double v) {
-    v = v > 0 ? v : 0;
-    v = v < 255 ? v : 255;
-    return (uint8_t)(int)(v + 0.5);
-}
-
-// Waits behind what waits, as a table: table[v] = scale * v + offset, rounded.
-static void wait_bytes(struct canvas *canvas, double scale, double offset) {
-    struct point_op *point = &canvas->point;
-    for (int v = 0; v < 256; v++) {
-        int before = point->mapped ? point->table[v] : v;
-        point->table[v] = byte_of(scale * before + offset);
-    }
-    point->mapped = true;
+static void map_linear(struct canvas *canvas, double scale, double offset) {
+    uint8_t table[256];
+    for (int v = 0; v < 256; v++)
+        table[v] = op_byte(scale * v + offset);
+    canvas_map(canvas, table);
 }
 
 // Every value becomes scale * v + offset * full range.
 static int scale_and_offset(struct canvas *canvas, double scale, double offset, struct error *err) {
     if (canvas_type(canvas) == PIXEL_U8) {
-        wait_bytes(canvas, scale, offset * 255);
+        map_linear(canvas, scale, offset * 255);
         return STATUS_OK;
     }
     int status = canvas_settle(canvas, err);
@@ -38,7 +29,7 @@ static int brightness_apply(const struct op *op, struct canvas *canvas, struct r
     return scale_and_offset(canvas, op_draw(&op->values[0], random), 0, err);
 }
 
-const struct op_code op_brightness = {brightness_apply, NULL};
+const struct op_code op_brightness = {.apply = brightness_apply};
 
 static int invert_apply(const struct op *op, struct canvas *canvas, struct random *random,
                         struct error *err) {
@@ -46,7 +37,7 @@ static int invert_apply(const struct op *op, struct canvas *canvas, struct rando
     return scale_and_offset(canvas, -1, 1, err);
 }
 
-const struct op_code op_invert = {invert_apply, NULL};
+const struct op_code op_invert = {.apply = invert_apply};
 
 // Luma of ITU-R BT.601, as in JPEG; in 16 bits behind the point for bytes.
 static int luma_u8(const uint8_t *p) {
@@ -80,7 +71,7 @@ static int contrast_apply(const struct op *op, struct canvas *canvas, struct ran
     return scale_and_offset(canvas, factor, (1 - factor) * mean_of(canvas->image) / full, err);
 }
 
-const struct op_code op_contrast = {contrast_apply, NULL};
+const struct op_code op_contrast = {.apply = contrast_apply};
 
 static int saturation_apply(const struct op *op, struct canvas *canvas, struct random *random,
                             struct error *err) {
@@ -95,7 +86,7 @@ static int saturation_apply(const struct op *op, struct canvas *canvas, struct r
             uint8_t *p = image->u8 + i;
             double gray = (1 - factor) * luma_u8(p);
             for (int c = 0; c < 3; c++)
-                p[c] = byte_of(gray + factor * p[c]);
+                p[c] = op_byte(gray + factor * p[c]);
         } else {
             float *p = image->f32 + i, gray = (float)(1 - factor) * luma_f32(p);
             for (int c = 0; c < 3; c++)
@@ -104,7 +95,7 @@ static int saturation_apply(const struct op *op, struct canvas *canvas, struct r
     return STATUS_OK;
 }
 
-const struct op_code op_saturation = {saturation_apply, NULL};
+const struct op_code op_saturation = {.apply = saturation_apply};
 
 // With a probability below 1 all pictures must keep one shape, so the channels
 // stay and become equal.
@@ -150,7 +141,7 @@ static int gray_apply(const struct op *op, struct canvas *canvas, struct random 
     return status;
 }
 
-const struct op_code op_gray = {gray_apply, gray_shape};
+const struct op_code op_gray = {.apply = gray_apply, .shape = gray_shape};
 
 static int noise_apply(const struct op *op, struct canvas *canvas, struct random *random,
                        struct error *err) {
@@ -161,14 +152,14 @@ static int noise_apply(const struct op *op, struct canvas *canvas, struct random
     return status;
 }
 
-const struct op_code op_noise = {noise_apply, NULL};
+const struct op_code op_noise = {.apply = noise_apply, .draws = true};
 
 static void blank_row(struct image *image, int left, int right, int y, float fill) {
     size_t channels = (size_t)image->channels;
     size_t row = (size_t)y * (size_t)image->width * channels;
     for (size_t i = row + (size_t)left * channels; i < row + (size_t)right * channels; i++)
         if (image->type == PIXEL_U8)
-            image->u8[i] = byte_of((double)fill);
+            image->u8[i] = op_byte((double)fill);
         else
             image->f32[i] = fill;
 }
@@ -200,4 +191,4 @@ static int cutout_apply(const struct op *op, struct canvas *canvas, struct rando
     return status;
 }
 
-const struct op_code op_cutout = {cutout_apply, NULL};
+const struct op_code op_cutout = {.apply = cutout_apply, .draws = true};

@@ -129,7 +129,7 @@ static int resize_apply(const struct op *op, struct canvas *canvas, struct rando
     return STATUS_OK;
 }
 
-const struct op_code op_resize = {resize_apply, resize_shape};
+const struct op_code op_resize = {.apply = resize_apply, .shape = resize_shape};
 
 // crop and pad
 
@@ -163,7 +163,7 @@ static int crop_apply(const struct op *op, struct canvas *canvas, struct random 
     return status;
 }
 
-const struct op_code op_crop = {crop_apply, crop_shape};
+const struct op_code op_crop = {.apply = crop_apply, .shape = crop_shape};
 
 static bool pad_shape(const struct op *op, int *width, int *height, int *channels) {
     const struct op_value *size = &op->values[PAD_SIZE];
@@ -193,7 +193,7 @@ static int pad_apply(const struct op *op, struct canvas *canvas, struct random *
     return STATUS_OK;
 }
 
-const struct op_code op_pad = {pad_apply, pad_shape};
+const struct op_code op_pad = {.apply = pad_apply, .shape = pad_shape};
 
 // moves, mirrors and turns
 
@@ -209,7 +209,7 @@ static int translate_apply(const struct op *op, struct canvas *canvas, struct ra
     return status;
 }
 
-const struct op_code op_translate = {translate_apply, NULL};
+const struct op_code op_translate = {.apply = translate_apply};
 
 static int hflip_apply(const struct op *op, struct canvas *canvas, struct random *random,
                        struct error *err) {
@@ -220,7 +220,7 @@ static int hflip_apply(const struct op *op, struct canvas *canvas, struct random
     return status;
 }
 
-const struct op_code op_hflip = {hflip_apply, NULL};
+const struct op_code op_hflip = {.apply = hflip_apply};
 
 static int vflip_apply(const struct op *op, struct canvas *canvas, struct random *random,
                        struct error *err) {
@@ -231,7 +231,7 @@ static int vflip_apply(const struct op *op, struct canvas *canvas, struct random
     return status;
 }
 
-const struct op_code op_vflip = {vflip_apply, NULL};
+const struct op_code op_vflip = {.apply = vflip_apply};
 
 // Cosine and sine, exact at quarter turns, so that these move pixels whole.
 static void cosine_and_sine(double degrees, double *cosine, double *sine) {
@@ -265,7 +265,7 @@ static int rotate_apply(const struct op *op, struct canvas *canvas, struct rando
     return status;
 }
 
-const struct op_code op_rotate = {rotate_apply, NULL};
+const struct op_code op_rotate = {.apply = rotate_apply};
 
 static int affine_apply(const struct op *op, struct canvas *canvas, struct random *random,
                         struct error *err) {
@@ -279,7 +279,7 @@ static int affine_apply(const struct op *op, struct canvas *canvas, struct rando
     return status;
 }
 
-const struct op_code op_affine = {affine_apply, NULL};
+const struct op_code op_affine = {.apply = affine_apply};
 
 // The field bends the result of what waits: both are one mapping. It ends there,
 // for what follows would have to look between the values of the field.
@@ -305,4 +305,4 @@ static int elastic_apply(const struct op *op, struct canvas *canvas, struct rand
     return status;
 }
 
-const struct op_code op_elastic = {elastic_apply, NULL};
+const struct op_code op_elastic = {.apply = elastic_apply, .draws = true};

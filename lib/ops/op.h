@@ -87,6 +87,7 @@ struct op_code {
                  struct error *err);
     // The shape of the result; NULL: that of the picture. False: impossible.
     bool (*shape)(const struct op *op, int *width, int *height, int *channels);
+    bool draws; // random numbers, whatever its parameters
 };
 
 // The shape that the picture has once everything waiting is done.
@@ -96,6 +97,19 @@ enum pixel canvas_type(const struct canvas *canvas);
 
 // Does what is waiting: the geometry first, then the values.
 int canvas_settle(struct canvas *canvas, struct error *err);
+
+// Every byte v becomes table[v], behind what waits; the canvas has bytes.
+void canvas_map(struct canvas *canvas, const uint8_t table[256]);
+
+// STATUS_DATA when the canvas has floats, for an operation that is defined on bytes alone.
+int canvas_needs_bytes(const struct canvas *canvas, const struct op *op, struct error *err);
+
+// The nearest byte.
+static inline uint8_t op_byte(double v) {
+    v = v > 0 ? v : 0;
+    v = v < 255 ? v : 255;
+    return (uint8_t)(int)(v + 0.5);
+}
 
 // Floats that stay valid until the next call; NULL when out of memory.
 float *scratch_floats(struct ops_scratch *scratch, size_t n);
@@ -110,6 +124,7 @@ extern const struct op_code op_resize, op_crop, op_pad, op_translate, op_hflip, 
     op_affine, op_elastic;
 extern const struct op_code op_brightness, op_contrast, op_saturation, op_noise, op_cutout, op_gray,
     op_invert;
+extern const struct op_code op_posterize, op_solarize, op_autocontrast, op_equalize;
 extern const struct op_code op_scale, op_mean, op_std;
 
 // Places of the parameters in the table's rows, for the code that reads them.

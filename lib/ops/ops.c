@@ -86,6 +86,22 @@ enum pixel canvas_type(const struct canvas *canvas) {
     return canvas->point.linear ? PIXEL_F32 : canvas->image->type;
 }
 
+void canvas_map(struct canvas *canvas, const uint8_t table[256]) {
+    struct point_op *point = &canvas->point;
+    for (int v = 0; v < 256; v++)
+        point->table[v] = table[point->mapped ? point->table[v] : v];
+    point->mapped = true;
+}
+
+int canvas_needs_bytes(const struct canvas *canvas, const struct op *op, struct error *err) {
+    if (canvas_type(canvas) == PIXEL_U8)
+        return STATUS_OK;
+    return error_set(err, STATUS_DATA,
+                     "%s: this picture's values are floats, and it works on bytes; put it before "
+                     "scale, mean and std",
+                     op->info->name);
+}
+
 static int settle_geometry(struct canvas *canvas, struct error *err) {
     const struct geometry *g = &canvas->geometry;
     struct image *spare = &canvas->scratch->spare;

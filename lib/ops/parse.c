@@ -325,8 +325,7 @@ static bool draws_numbers(const struct op *op) {
         return true;
     if (op->probability == 0)
         return false;
-    if (op->info->code == &op_cutout || op->info->code == &op_noise ||
-        op->info->code == &op_elastic)
+    if (op->info->code->draws)
         return true;
     if (op->info->code == &op_crop)
         return op->values[CROP_PLACE].word == PLACE_RANDOM;

@@ -99,6 +99,6 @@ static bool mean_shape(const struct op *op, int *width, int *height, int *channe
     return mean->width == *width && mean->height == *height && mean->channels == *channels;
 }
 
-const struct op_code op_scale = {scale_apply, statistics_shape};
-const struct op_code op_mean = {mean_apply, mean_shape};
-const struct op_code op_std = {std_apply, statistics_shape};
+const struct op_code op_scale = {.apply = scale_apply, .shape = statistics_shape};
+const struct op_code op_mean = {.apply = mean_apply, .shape = mean_shape};
+const struct op_code op_std = {.apply = std_apply, .shape = statistics_shape};

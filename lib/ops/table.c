@@ -64,6 +64,12 @@ static const struct op_parameter cutout_parameters[] = {
     {"count", "N", "how many rectangles", "1", OP_COUNT, 1, 1000, NULL},
     FILL,
 };
+static const struct op_parameter posterize_parameters[] = {
+    {NULL, "BITS", "how many of the 8 bits of a value are kept, the highest", NULL, OP_COUNT, 1, 8, NULL},
+};
+static const struct op_parameter solarize_parameters[] = {
+    {NULL, "THRESHOLD", "the lowest value that is inverted, as a share of the full range", NULL, OP_RANGE, 0, 1, NULL},
+};
 static const struct op_parameter scale_parameters[] = {
     {NULL, "FACTOR", "what values are multiplied by", NULL, OP_LIST, -1e9, 1e9, NULL},
 };
@@ -96,6 +102,10 @@ static const struct op_info table[] = {
     {"cutout", "cutout SIZE [count=N] [fill=VALUE]", "blank rectangles at random places", true, ROWS(cutout), &op_cutout},
     {"gray", "gray", "turn colour into gray", false, NO_ROWS, &op_gray},
     {"invert", "invert", "turn into the negative", false, NO_ROWS, &op_invert},
+    {"posterize", "posterize BITS", "reduce the number of levels", false, ROWS(posterize), &op_posterize},
+    {"solarize", "solarize THRESHOLD", "invert bright values", true, ROWS(solarize), &op_solarize},
+    {"autocontrast", "autocontrast", "stretch each channel to the full range", false, NO_ROWS, &op_autocontrast},
+    {"equalize", "equalize", "make the levels of each channel equally frequent", false, NO_ROWS, &op_equalize},
     {"scale", "scale FACTOR", "multiply values; gives floats", false, ROWS(scale), &op_scale},
     {"mean", "mean [MEAN] [file=FILE] [image=PICTURE]", "subtract a mean, of each channel or of each pixel; gives floats", false, ROWS(mean), &op_mean},
     {"std", "std DEVIATION", "divide by a standard deviation; gives floats", false, ROWS(std), &op_std},

@@ -129,3 +129,16 @@ END
     run_ok adam-eval --model run/latest --data d.arec --json
     [ "$(jq .samples <<<"$output")" -eq 200 ]
 }
+
+reference() {
+    python "$ROOT/tests/helper/ops_reference.py" "$1"
+}
+
+@test "posterize, solarize, autocontrast and equalize are those of PIL" {
+    reference levels
+    adam-prep draw 5 -q -o d.arec
+    for chain in 'posterize 4' equalize; do
+        run_status 65 adam-prep d.arec --ops "scale 1/255; $chain" --on-error stop -o x.npy
+        [[ "$stderr" = *"${chain% *}: this picture's values are floats"*"before scale, mean and std"* ]]
+    done
+}

@@ -117,6 +117,8 @@ static void test_accepted(struct tap *tap) {
         {"pad 4x2 border=reflect", false},
         {"mean 0.4914,0.4822,0.4465; std 0.2470,0.2435,0.2616", false},
         {"noise =0.1 p=0.25", true},
+        {"solarize 0.5; posterize 3; autocontrast; equalize", false},
+        {"solarize 0.5..1", true},
     };
     TEST(tap, "chains are read, and known to draw numbers or not", {
         for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
@@ -190,6 +192,10 @@ static void test_mistakes(struct tap *tap) {
          "from -1e+09 to 1e+09"},
         {"elastic sigma=0", 14, 1,
          "elastic: sigma is '0', not a number N, or a range A..B, from 0.1 to 100"},
+        {"posterize 0", 10, 1, "posterize: BITS is '0', not a whole number from 1 to 8"},
+        {"posterize 2..4", 10, 4, "posterize: BITS is '2..4', not a whole number from 1 to 8"},
+        {"solarize 128", 9, 3,
+         "solarize: THRESHOLD is '128', not a number N, or a range A..B, from 0 to 1"},
         {"rot\033[31m", 0, 8, "unknown operation 'rot?[31m'"},
         {"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 0, 70,
          "unknown operation 'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa...'"},
@@ -443,6 +449,7 @@ static void test_exactness(struct tap *tap) {
         "brightness =1",  "contrast =1",
         "saturation =1",  "invert; invert",
         "noise 0",        "rotate 15 p=0",
+        "posterize 8",    "solarize 0; invert",
     };
     struct image image = {0}, first = {0};
     TEST(tap, "what does nothing changes no byte", {
