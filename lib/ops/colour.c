@@ -1,6 +1,7 @@
 // Operations that change values where they are. On bytes the full range is 255,
 // and results are rounded and kept within it; on floats it is 1, without bounds.
 #include "core/error.h"
+#include "image/hue.h"
 #include "image/noise.h"
 #include "ops/op.h"
 
@@ -96,6 +97,17 @@ static int saturation_apply(const struct op *op, struct canvas *canvas, struct r
 }
 
 const struct op_code op_saturation = {.apply = saturation_apply};
+
+static int hue_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                     struct error *err) {
+    double degrees = op_draw(&op->values[0], random);
+    int status = canvas_settle(canvas, err);
+    if (!status && canvas->image->channels == 3)
+        image_turn_hue(canvas->image, degrees);
+    return status;
+}
+
+const struct op_code op_hue = {.apply = hue_apply};
 
 // With a probability below 1 all pictures must keep one shape, so the channels
 // stay and become equal.

@@ -56,6 +56,9 @@ static const struct op_parameter contrast_parameters[] = {
 static const struct op_parameter saturation_parameters[] = {
     {NULL, "FACTOR", "what every value's distance from the pixel's gray is multiplied by", NULL, OP_FACTOR, 0, 100, NULL},
 };
+static const struct op_parameter hue_parameters[] = {
+    {NULL, "DEGREES", "the angle on the circle of hues: 120 turns red into green", NULL, OP_SPREAD, -180, 180, NULL},
+};
 static const struct op_parameter noise_parameters[] = {
     {NULL, "DEVIATION", "the standard deviation, as a share of the full range", NULL, OP_RANGE, 0, 100, NULL},
 };
@@ -98,6 +101,7 @@ static const struct op_info table[] = {
     {"brightness", "brightness FACTOR", "make brighter or darker", true, ROWS(brightness), &op_brightness},
     {"contrast", "contrast FACTOR", "strengthen or weaken contrast", true, ROWS(contrast), &op_contrast},
     {"saturation", "saturation FACTOR", "strengthen or weaken colours", true, ROWS(saturation), &op_saturation},
+    {"hue", "hue DEGREES", "turn colours round the circle of hues", true, ROWS(hue), &op_hue},
     {"noise", "noise DEVIATION", "add normal noise to every value", true, ROWS(noise), &op_noise},
     {"cutout", "cutout SIZE [count=N] [fill=VALUE]", "blank rectangles at random places", true, ROWS(cutout), &op_cutout},
     {"gray", "gray", "turn colour into gray", false, NO_ROWS, &op_gray},

@@ -142,3 +142,7 @@ reference() {
         [[ "$stderr" = *"${chain% *}: this picture's values are floats"*"before scale, mean and std"* ]]
     done
 }
+
+@test "hue turns colours as Python's colorsys, by angles uniform in the range" {
+    reference hue
+}

@@ -2,6 +2,7 @@
 
 Run in an empty folder, with adam-prep in PATH.
 """
+import colorsys
 import subprocess
 import sys
 
@@ -47,6 +48,14 @@ def check_near(what, ours, wanted, most):
     assert worst <= most, f"{what}: off by {worst}, {most} is allowed"
 
 
+def check_uniform(what, values, low, high):
+    """Ends nearly reached and never passed, mean and deviation as they must be."""
+    width = high - low
+    found = (values.min(), values.max(), values.mean(), values.std())
+    wanted = (low, high, (low + high) / 2, width / 12**0.5)
+    assert np.abs(np.array(found) - wanted).max() < 0.03 * width, (what, found, wanted)
+
+
 def levels():
     for channels in (1, 3, 5):
         p = some_pictures(channels)
@@ -72,6 +81,32 @@ def levels():
     same = np.full((3000, 1, 1), 128, np.uint8)
     share = (applied(same, "solarize 0.4..0.9") == 127).mean()
     assert abs(share - (128 / 255 - 0.4) / 0.5) < 0.04, share
+
+
+def turned(pixel, degrees, full):
+    """A pixel's hue turned by Python's own colorsys."""
+    h, s, v = colorsys.rgb_to_hsv(*(c / full for c in pixel))
+    return [full * c for c in colorsys.hsv_to_rgb((h + degrees / 360) % 1, s, v)]
+
+
+def hue():
+    p = np.random.default_rng(2).integers(0, 256, (2, 20, 31, 3), dtype=np.uint8)
+    p[0, 0, :4] = [[255, 0, 0], [0, 255, 255], [9, 9, 9], [0, 0, 0]]
+    for degrees in (-180, -77.5, -20, 1, 60, 120, 180):
+        wanted = np.apply_along_axis(turned, 3, p.astype(float), degrees, 255)
+        check_near(f"hue {degrees}", applied(p, f"hue ={degrees}"), wanted, 0.5 + 1e-3)
+        f = (p / 255).astype(np.float32)
+        wanted = np.apply_along_axis(turned, 3, f.astype(float), degrees, 1)
+        check_near(f"hue {degrees}", applied(f, f"hue ={degrees}"), wanted, 1e-5)
+    for channels in (1, 2, 4):
+        p = some_pictures(channels)
+        assert (applied(p, "hue =50") == p).all()
+    # Angles are uniform: of a red picture, 60 degrees are the whole range of green or of blue.
+    red = np.zeros((3000, 1, 1, 3), np.uint8)
+    red[..., 0] = 255
+    out = applied(red, "hue 40").reshape(-1, 3).astype(float)
+    assert (out[:, 0] == 255).all() and (out[:, 1:].min(1) == 0).all()
+    check_uniform("hue 40", (out[:, 1] - out[:, 2]) / 255 * 60, -40, 40)
 
 
 globals()[sys.argv[1]]()

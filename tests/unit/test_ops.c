@@ -119,6 +119,8 @@ static void test_accepted(struct tap *tap) {
         {"noise =0.1 p=0.25", true},
         {"solarize 0.5; posterize 3; autocontrast; equalize", false},
         {"solarize 0.5..1", true},
+        {"hue 20", true},
+        {"hue =20", false},
     };
     TEST(tap, "chains are read, and known to draw numbers or not", {
         for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
@@ -192,6 +194,9 @@ static void test_mistakes(struct tap *tap) {
          "from -1e+09 to 1e+09"},
         {"elastic sigma=0", 14, 1,
          "elastic: sigma is '0', not a number N, or a range A..B, from 0.1 to 100"},
+        {"hue 200", 4, 3,
+         "hue: DEGREES is '200', not N for -N..N, a range A..B, or =N for exactly N, from -180 to "
+         "180"},
         {"posterize 0", 10, 1, "posterize: BITS is '0', not a whole number from 1 to 8"},
         {"posterize 2..4", 10, 4, "posterize: BITS is '2..4', not a whole number from 1 to 8"},
         {"solarize 128", 9, 3,
@@ -450,6 +455,7 @@ static void test_exactness(struct tap *tap) {
         "saturation =1",  "invert; invert",
         "noise 0",        "rotate 15 p=0",
         "posterize 8",    "solarize 0; invert",
+        "hue 0",
     };
     struct image image = {0}, first = {0};
     TEST(tap, "what does nothing changes no byte", {

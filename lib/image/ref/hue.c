@@ -1,0 +1,5 @@
+#include "image/portable/hue.inc.h"
+
+void hue_row_ref(float *r, float *g, float *b, float turn, int n) {
+    turn_hues(r, g, b, turn, n);
+}
