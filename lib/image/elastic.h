@@ -13,14 +13,13 @@
 #include <stddef.h>
 
 #include "core/random.h"
-
-#define ELASTIC_SIGMA_MAX 100
+#include "image/image.h"
 
 // Floats of room that elastic_fields needs beside its results.
 size_t elastic_room(int width, int height, double sigma);
 
 // Fills dx and dy (width * height each). The Gaussian sums to 1, ends at three
-// sigma, and finds zeros outside the picture. 0 < sigma <= ELASTIC_SIGMA_MAX.
+// sigma, and finds zeros outside the picture. 0 < sigma <= IMAGE_SIGMA_MOST.
 void elastic_fields(float *dx, float *dy, float *room, int width, int height, double sigma,
                     double alpha, struct random *random);
 

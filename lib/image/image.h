@@ -15,6 +15,8 @@ enum pixel {
 
 #define IMAGE_MAX_SIDE 65535
 #define IMAGE_MAX_CHANNELS 4096
+// Pixels of the standard deviation of a Gaussian, at most.
+#define IMAGE_SIGMA_MOST 100
 
 // height rows of width pixels of `channels` interleaved values, without gaps.
 // Owns `data`; {0} is an empty image. Its memory only grows, so an image that

@@ -124,6 +124,7 @@ extern const struct op_code op_resize, op_crop, op_pad, op_translate, op_hflip, 
     op_affine, op_elastic;
 extern const struct op_code op_brightness, op_contrast, op_saturation, op_hue, op_noise, op_cutout, op_gray,
     op_invert;
+extern const struct op_code op_blur, op_sharpness;
 extern const struct op_code op_posterize, op_solarize, op_autocontrast, op_equalize;
 extern const struct op_code op_scale, op_mean, op_std;
 

@@ -1,5 +1,4 @@
 // The one table of operations: parser, help, and what adam-ops(7) is held to.
-#include "image/elastic.h"
 #include "ops/op.h"
 
 static const char *const mode_words[] = {"fit", "fill", "exact", NULL};
@@ -44,7 +43,7 @@ static const struct op_parameter affine_parameters[] = {
 };
 static const struct op_parameter elastic_parameters[] = {
     {"alpha", "ALPHA", "the intensity of the deformation, in pixels before smoothing", "34", OP_RANGE, 0, 10000, NULL},
-    {"sigma", "SIGMA", "the standard deviation of the smoothing Gaussian, in pixels", "4", OP_RANGE, 0.1, ELASTIC_SIGMA_MAX, NULL},
+    {"sigma", "SIGMA", "the standard deviation of the smoothing Gaussian, in pixels", "4", OP_RANGE, 0.1, IMAGE_SIGMA_MOST, NULL},
     BORDER("fill"), FILL,
 };
 static const struct op_parameter brightness_parameters[] = {
@@ -66,6 +65,12 @@ static const struct op_parameter cutout_parameters[] = {
     {NULL, "SIZE", "the size of the rectangle", NULL, OP_SIZE, 1, IMAGE_MAX_SIDE, NULL},
     {"count", "N", "how many rectangles", "1", OP_COUNT, 1, 1000, NULL},
     FILL,
+};
+static const struct op_parameter blur_parameters[] = {
+    {NULL, "SIGMA", "the standard deviation of the Gaussian, in pixels", NULL, OP_RANGE, 0.1, IMAGE_SIGMA_MOST, NULL},
+};
+static const struct op_parameter sharpness_parameters[] = {
+    {NULL, "FACTOR", "what every value's distance from the smoothed picture is multiplied by", NULL, OP_FACTOR, 0, 100, NULL},
 };
 static const struct op_parameter posterize_parameters[] = {
     {NULL, "BITS", "how many of the 8 bits of a value are kept, the highest", NULL, OP_COUNT, 1, 8, NULL},
@@ -103,6 +108,8 @@ static const struct op_info table[] = {
     {"saturation", "saturation FACTOR", "strengthen or weaken colours", true, ROWS(saturation), &op_saturation},
     {"hue", "hue DEGREES", "turn colours round the circle of hues", true, ROWS(hue), &op_hue},
     {"noise", "noise DEVIATION", "add normal noise to every value", true, ROWS(noise), &op_noise},
+    {"blur", "blur SIGMA", "smooth by a Gaussian", true, ROWS(blur), &op_blur},
+    {"sharpness", "sharpness FACTOR", "strengthen or weaken edges", true, ROWS(sharpness), &op_sharpness},
     {"cutout", "cutout SIZE [count=N] [fill=VALUE]", "blank rectangles at random places", true, ROWS(cutout), &op_cutout},
     {"gray", "gray", "turn colour into gray", false, NO_ROWS, &op_gray},
     {"invert", "invert", "turn into the negative", false, NO_ROWS, &op_invert},

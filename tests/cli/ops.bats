@@ -146,3 +146,11 @@ reference() {
 @test "hue turns colours as Python's colorsys, by angles uniform in the range" {
     reference hue
 }
+
+@test "blur is a Gaussian of numpy's, by deviations uniform in the range" {
+    reference blur
+}
+
+@test "sharpness is that of PIL, by factors uniform in the range" {
+    reference sharpness
+}

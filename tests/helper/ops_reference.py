@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image, ImageEnhance, ImageOps
 
 
 def applied(pictures, chain, seed=0):
@@ -107,6 +107,60 @@ def hue():
     out = applied(red, "hue 40").reshape(-1, 3).astype(float)
     assert (out[:, 0] == 255).all() and (out[:, 1:].min(1) == 0).all()
     check_uniform("hue 40", (out[:, 1] - out[:, 2]) / 255 * 60, -40, 40)
+
+
+def blurred(p, sigma):
+    """A Gaussian over three deviations and a mirrored border, in doubles."""
+    radius = int(np.ceil(3 * sigma))
+    weights = np.exp(-0.5 * (np.arange(-radius, radius + 1) / sigma) ** 2)
+    weights /= weights.sum()
+    p = p.astype(float)
+    for axis in (1, 2):
+        around = [(radius, radius) if i == axis else (0, 0) for i in range(p.ndim)]
+        padded = np.pad(p, around, "symmetric")
+        p = sum(w * padded.take(range(k, k + p.shape[axis]), axis) for k, w in enumerate(weights))
+    return p
+
+
+def blur():
+    for channels in (1, 3, 4):
+        p = some_pictures(channels, height=17, width=23)
+        for sigma in (0.1, 0.5, 1.7, 6, 40):
+            check_near(f"blur {sigma}", applied(p, f"blur {sigma}"), blurred(p, sigma), 0.5 + 1e-3)
+        f = (p / 255).astype(np.float32)
+        check_near("blur", applied(f, "blur 1.5"), blurred(f, 1.5), 1e-5)
+    one = np.array([[[9]], [[200]]], np.uint8)
+    assert (applied(one, "blur 2") == one).all()
+    # Deviations are uniform: a point keeps less the wider it is smeared.
+    points = np.zeros((2000, 31, 31), np.float32)
+    points[:, 15, 15] = 1
+    left = applied(points, "blur 1..4")[:, 15, 15]
+    sigmas = np.linspace(1, 4, 400)
+    peaks = [blurred(points[:1], s)[0, 15, 15] for s in sigmas]
+    check_uniform("blur 1..4", np.interp(-left, -np.array(peaks), sigmas), 1, 4)
+
+
+def sharpness():
+    for channels in (1, 3, 4):
+        p = some_pictures(channels)
+        for factor in (0, 0.3, 1, 1.9, 5):
+            wanted = by_pil(p, lambda i: ImageEnhance.Sharpness(i).enhance(factor))
+            # PIL rounds the smoothed picture, and cuts the result.
+            check_near(f"sharpness {factor}", applied(p, f"sharpness ={factor}"), wanted, 1 + 0.5 * abs(1 - factor))
+    f = (p / 255).astype(np.float32)
+    weights = np.ones((3, 3))
+    weights[1, 1] = 5
+    smooth = f.astype(float)
+    smooth[:, 1:-1, 1:-1] = sum(
+        weights[y, x] / 13 * f[:, y : f.shape[1] - 2 + y, x : f.shape[2] - 2 + x] for y in range(3) for x in range(3)
+    )
+    check_near("sharpness", applied(f, "sharpness =2.5"), smooth + 2.5 * (f - smooth), 1e-5)
+    for shape in ((2, 1, 1), (2, 2, 9), (2, 9, 2)):
+        small = np.random.default_rng(3).integers(0, 256, shape, dtype=np.uint8)
+        assert (applied(small, "sharpness =3") == small).all()
+    points = np.zeros((3000, 3, 3), np.float32)
+    points[:, 1, 1] = 13
+    check_uniform("sharpness 0.5", (applied(points, "sharpness 0.5")[:, 1, 1] - 5) / 8, 0.5, 1.5)
 
 
 globals()[sys.argv[1]]()

@@ -120,6 +120,9 @@ static void test_accepted(struct tap *tap) {
         {"solarize 0.5; posterize 3; autocontrast; equalize", false},
         {"solarize 0.5..1", true},
         {"hue 20", true},
+        {"blur 0.1..2", true},
+        {"blur 1.5; sharpness =2", false},
+        {"sharpness 0.9", true},
         {"hue =20", false},
     };
     TEST(tap, "chains are read, and known to draw numbers or not", {
@@ -197,6 +200,10 @@ static void test_mistakes(struct tap *tap) {
         {"hue 200", 4, 3,
          "hue: DEGREES is '200', not N for -N..N, a range A..B, or =N for exactly N, from -180 to "
          "180"},
+        {"blur 0", 5, 1, "blur: SIGMA is '0', not a number N, or a range A..B, from 0.1 to 100"},
+        {"sharpness 1.5", 10, 3,
+         "sharpness: FACTOR is '1.5', not N for 1-N..1+N, a range A..B, or =N for exactly N, from "
+         "0 to 100"},
         {"posterize 0", 10, 1, "posterize: BITS is '0', not a whole number from 1 to 8"},
         {"posterize 2..4", 10, 4, "posterize: BITS is '2..4', not a whole number from 1 to 8"},
         {"solarize 128", 9, 3,
@@ -455,7 +462,8 @@ static void test_exactness(struct tap *tap) {
         "saturation =1",  "invert; invert",
         "noise 0",        "rotate 15 p=0",
         "posterize 8",    "solarize 0; invert",
-        "hue 0",
+        "hue 0",          "sharpness =1",
+        "blur 0.1",
     };
     struct image image = {0}, first = {0};
     TEST(tap, "what does nothing changes no byte", {

@@ -1,6 +1,6 @@
 #include "image/portable/gauss.inc.h"
 
-void gauss_filter_avx2(float *field, float *room, int width, int height, const float *weight,
-                       int radius) {
-    filter(field, room, width, height, weight, radius);
+void gauss_filter_avx2(float *field, float *room, int width, int height, int channels,
+                       const float *weight, int radius) {
+    filter(field, room, width, height, channels, weight, radius);
 }

@@ -44,22 +44,24 @@ static inline void filter_columns(float *to, const float *from, int width, int h
 }
 
 static inline void filter_rows(float *to, const float *from, float *padded, int width, int height,
-                               const float *weight, int radius) {
-    memset(padded, 0, (size_t)(width + 2 * radius) * sizeof *padded);
-    float *middle = padded + radius;
+                               int channels, const float *weight, int radius) {
+    memset(padded, 0, (size_t)(width + 2 * radius * channels) * sizeof *padded);
+    float *middle = padded + (long)radius * channels;
     for (int y = 0; y < height; y++) {
         float *row = to + (long)y * width;
         memcpy(middle, from + (long)y * width, (size_t)width * sizeof *middle);
         scale(row, middle, weight[0], width);
         for (int k = 1; k <= radius; k++)
-            add_pair(row, middle - k, middle + k, weight[k], width);
+            add_pair(row, middle - (long)k * channels, middle + (long)k * channels, weight[k],
+                     width);
     }
 }
 
-static inline void filter(float *field, float *room, int width, int height, const float *weight,
-                          int radius) {
+static inline void filter(float *field, float *room, int width, int height, int channels,
+                          const float *weight, int radius) {
+    width *= channels; // values in a row
     filter_columns(room, field, width, height, weight, radius);
-    filter_rows(field, room, room + (long)width * height, width, height, weight, radius);
+    filter_rows(field, room, room + (long)width * height, width, height, channels, weight, radius);
 }
 
 #endif
