@@ -122,8 +122,9 @@ int op_draw_whole(const struct op_value *value, struct random *random);
 // The families.
 extern const struct op_code op_resize, op_crop, op_pad, op_translate, op_hflip, op_vflip, op_rotate,
     op_affine, op_elastic;
-extern const struct op_code op_brightness, op_contrast, op_saturation, op_hue, op_noise, op_cutout, op_gray,
+extern const struct op_code op_brightness, op_contrast, op_saturation, op_hue, op_noise, op_gray,
     op_invert;
+extern const struct op_code op_cutout, op_erase;
 extern const struct op_code op_blur, op_sharpness;
 extern const struct op_code op_posterize, op_solarize, op_autocontrast, op_equalize;
 extern const struct op_code op_scale, op_mean, op_std;
@@ -140,5 +141,7 @@ enum { AFFINE_ROTATE, AFFINE_SCALE, AFFINE_SHEAR, AFFINE_BORDER, AFFINE_FILL };
 enum { ELASTIC_ALPHA, ELASTIC_SIGMA, ELASTIC_BORDER, ELASTIC_FILL };
 enum { MEAN_VALUES, MEAN_FILE, MEAN_IMAGE };
 enum { CUTOUT_SIZE, CUTOUT_COUNT, CUTOUT_FILL };
+enum { ERASE_WITH, ERASE_AREA, ERASE_ASPECT, ERASE_FILL };
+enum { WITH_FILL, WITH_NOISE };
 
 #endif

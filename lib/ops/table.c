@@ -4,6 +4,7 @@
 static const char *const mode_words[] = {"fit", "fill", "exact", NULL};
 static const char *const filter_words[] = {"area", "bilinear", "lanczos", NULL};
 static const char *const place_words[] = {"centre", "center", "random", NULL};
+static const char *const with_words[] = {"fill", "noise", NULL};
 static const char *const border_words[] = {"fill", "edge", "reflect", NULL};
 
 // clang-format off
@@ -66,6 +67,12 @@ static const struct op_parameter cutout_parameters[] = {
     {"count", "N", "how many rectangles", "1", OP_COUNT, 1, 1000, NULL},
     FILL,
 };
+static const struct op_parameter erase_parameters[] = {
+    {NULL, "WITH", "what is put there: the fill value, or uniform noise over the full range", "fill", OP_WORD, 0, 0, with_words},
+    {"area", "SHARE", "the area of the rectangle as a share of the picture's", "0.02..0.4", OP_RANGE, 0, 1, NULL},
+    {"aspect", "RATIO", "the height of the rectangle divided by its width", "0.3..3.33", OP_RANGE, 0.001, 1000, NULL},
+    FILL,
+};
 static const struct op_parameter blur_parameters[] = {
     {NULL, "SIGMA", "the standard deviation of the Gaussian, in pixels", NULL, OP_RANGE, 0.1, IMAGE_SIGMA_MOST, NULL},
 };
@@ -111,6 +118,7 @@ static const struct op_info table[] = {
     {"blur", "blur SIGMA", "smooth by a Gaussian", true, ROWS(blur), &op_blur},
     {"sharpness", "sharpness FACTOR", "strengthen or weaken edges", true, ROWS(sharpness), &op_sharpness},
     {"cutout", "cutout SIZE [count=N] [fill=VALUE]", "blank rectangles at random places", true, ROWS(cutout), &op_cutout},
+    {"erase", "erase [WITH] [area=SHARE] [aspect=RATIO] [fill=VALUE]", "blank a rectangle of random size and place", true, ROWS(erase), &op_erase},
     {"gray", "gray", "turn colour into gray", false, NO_ROWS, &op_gray},
     {"invert", "invert", "turn into the negative", false, NO_ROWS, &op_invert},
     {"posterize", "posterize BITS", "reduce the number of levels", false, ROWS(posterize), &op_posterize},

@@ -154,3 +154,7 @@ reference() {
 @test "sharpness is that of PIL, by factors uniform in the range" {
     reference sharpness
 }
+
+@test "erase blanks one rectangle inside the picture, of areas and aspects uniform in their ranges" {
+    reference erase
+}

@@ -48,12 +48,12 @@ def check_near(what, ours, wanted, most):
     assert worst <= most, f"{what}: off by {worst}, {most} is allowed"
 
 
-def check_uniform(what, values, low, high):
-    """Ends nearly reached and never passed, mean and deviation as they must be."""
+def check_uniform(what, values, low, high, slack=0.03):
+    """Ends nearly reached and never passed, mean and deviation as they must be, to a share of the range."""
     width = high - low
     found = (values.min(), values.max(), values.mean(), values.std())
     wanted = (low, high, (low + high) / 2, width / 12**0.5)
-    assert np.abs(np.array(found) - wanted).max() < 0.03 * width, (what, found, wanted)
+    assert np.abs(np.array(found) - wanted).max() < slack * width, (what, found, wanted)
 
 
 def levels():
@@ -161,6 +161,50 @@ def sharpness():
     points = np.zeros((3000, 3, 3), np.float32)
     points[:, 1, 1] = 13
     check_uniform("sharpness 0.5", (applied(points, "sharpness 0.5")[:, 1, 1] - 5) / 8, 0.5, 1.5)
+
+
+def rectangles(changed):
+    """Left, top, width and height of what changed in each picture, which must be a rectangle; 0 of nothing."""
+    found = []
+    for picture in changed:
+        ys, xs = np.nonzero(picture)
+        box = (xs.min(), ys.min(), np.ptp(xs) + 1, np.ptp(ys) + 1) if len(xs) else (0, 0, 0, 0)
+        assert len(xs) == box[2] * box[3]
+        found.append(box)
+    return np.array(found).T
+
+
+def erase():
+    n, height, width = 3000, 60, 80
+    plain = np.full((n, height, width), 100, np.uint8)
+    # Of one size, all places are equally likely.
+    out = applied(plain, "erase area=0.1 aspect=1.25 fill=7")
+    assert set(np.unique(out)) == {7, 100}
+    left, top, w, h = rectangles(out == 7)
+    assert (w == np.rint((480 / 1.25) ** 0.5)).all() and (h == np.rint((480 * 1.25) ** 0.5)).all()
+    check_uniform("left", left, 0, width - w[0])
+    check_uniform("top", top, 0, height - h[0])
+    # Areas and aspects are uniform, as far as whole pixels tell.
+    left, top, w, h = rectangles(applied(plain, "erase area=0.1..0.2 aspect=0.5..1.5") == 0)
+    check_uniform("area", w * h / (width * height), 0.1, 0.2, 0.08)
+    check_uniform("aspect", h / w, 0.5, 1.5, 0.08)
+    # By default small and large ones, some of which touch an edge; all fit at some time.
+    left, top, w, h = rectangles(applied(plain, "erase") == 0)
+    assert (w > 0).all() and (w * h / (width * height)).max() < 0.41 and max((h / w).max(), (w / h).max()) < 3.9
+    # What can never fit leaves the picture; what just fits is all of it.
+    assert (applied(plain[:9], "erase area=1 aspect=1") == 100).all()
+    assert (applied(plain[:9], "erase area=1 aspect=0.75") == 0).all()
+    share = (applied(plain, "erase p=0.3") == 0).any((1, 2)).mean()
+    assert abs(share - 0.3) < 0.04, share
+    # Noise is uniform, on bytes and on floats, in each channel by itself.
+    colours = np.full((40, height, width, 3), 300, np.float32)
+    for full, pictures in ((255, colours.astype(np.uint8)), (1, colours)):
+        out = applied(pictures, "erase noise area=0.2")
+        for c in range(3):
+            values = out[..., c][out[..., c] != pictures[0, 0, 0, 0]]
+            assert len(values) > 30 * 0.2 * width * height
+            check_uniform("noise", values.astype(float), 0, full)
+        assert (out[..., 0] != out[..., 1]).mean() > 0.15
 
 
 globals()[sys.argv[1]]()

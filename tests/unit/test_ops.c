@@ -120,6 +120,8 @@ static void test_accepted(struct tap *tap) {
         {"solarize 0.5; posterize 3; autocontrast; equalize", false},
         {"solarize 0.5..1", true},
         {"hue 20", true},
+        {"erase area=0.1 aspect=1", true},
+        {"erase noise p=0", false},
         {"blur 0.1..2", true},
         {"blur 1.5; sharpness =2", false},
         {"sharpness 0.9", true},
@@ -204,6 +206,12 @@ static void test_mistakes(struct tap *tap) {
         {"sharpness 1.5", 10, 3,
          "sharpness: FACTOR is '1.5', not N for 1-N..1+N, a range A..B, or =N for exactly N, from "
          "0 to 100"},
+        {"erase nois", 6, 4,
+         "erase: WITH is 'nois', not one of fill, noise; did you mean 'noise'?"},
+        {"erase area=0.1..1.5", 11, 8,
+         "erase: area is '0.1..1.5', not a number N, or a range A..B, from 0 to 1"},
+        {"erase aspect=0", 13, 1,
+         "erase: aspect is '0', not a number N, or a range A..B, from 0.001 to 1000"},
         {"posterize 0", 10, 1, "posterize: BITS is '0', not a whole number from 1 to 8"},
         {"posterize 2..4", 10, 4, "posterize: BITS is '2..4', not a whole number from 1 to 8"},
         {"solarize 128", 9, 3,
@@ -463,7 +471,7 @@ static void test_exactness(struct tap *tap) {
         "noise 0",        "rotate 15 p=0",
         "posterize 8",    "solarize 0; invert",
         "hue 0",          "sharpness =1",
-        "blur 0.1",
+        "blur 0.1",       "erase area=0 noise",
     };
     struct image image = {0}, first = {0};
     TEST(tap, "what does nothing changes no byte", {
