@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "image/elastic.h"
+#include "image/perspective.h"
 #include "ops/op.h"
 
 static const double RADIAN = 3.14159265358979323846 / 180;
@@ -281,8 +282,41 @@ static int affine_apply(const struct op *op, struct canvas *canvas, struct rando
 
 const struct op_code op_affine = {.apply = affine_apply};
 
-// The field bends the result of what waits: both are one mapping. It ends there,
-// for what follows would have to look between the values of the field.
+// Both directions, first to the right, then down; y points down.
+//   inverse = [ 1 tan x; 0 1 ] [ 1 0; -tan y 1 ]
+static int shear_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                       struct error *err) {
+    double right = tan(op_draw(&op->values[SHEAR_X], random) * RADIAN);
+    double down = tan(op_draw(&op->values[SHEAR_Y], random) * RADIAN);
+    int status = begin_outside(canvas, border_of(&op->values[SHEAR_BORDER]),
+                               (float)op->values[SHEAR_FILL].low, err);
+    struct affine inverse = {.a = 1 - right * down, .b = right, .d = -down, .e = 1};
+    if (!status)
+        compose_map(canvas, around_centre(canvas, inverse));
+    return status;
+}
+
+const struct op_code op_shear = {.apply = shear_apply};
+
+// Fields of displacements bend the result of what waits: both are one mapping. It ends there,
+// for what follows would have to look between the values of the fields.
+
+// Room for the fields dx and dy of what waits, and `more` floats behind them.
+static float *room_for_fields(struct canvas *canvas, size_t more) {
+    const struct geometry *g = &canvas->geometry;
+    return scratch_floats(canvas->scratch, 2 * (size_t)g->width * (size_t)g->height + more);
+}
+
+static int bend(struct canvas *canvas, const float *dx, const float *dy, struct error *err) {
+    const struct geometry *g = &canvas->geometry;
+    int status = image_warp_field(&canvas->scratch->spare, canvas->image, g->width, g->height,
+                                  g->map, dx, dy, g->border, g->fill, err);
+    if (!status)
+        image_swap(&canvas->scratch->spare, canvas->image);
+    canvas->geometry = (struct geometry){0};
+    return status;
+}
+
 static int elastic_apply(const struct op *op, struct canvas *canvas, struct random *random,
                          struct error *err) {
     double alpha = op_draw(&op->values[ELASTIC_ALPHA], random);
@@ -293,16 +327,41 @@ static int elastic_apply(const struct op *op, struct canvas *canvas, struct rand
         return status;
     const struct geometry *g = &canvas->geometry;
     size_t n = (size_t)g->width * (size_t)g->height;
-    float *dx = scratch_floats(canvas->scratch, 2 * n + elastic_room(g->width, g->height, sigma));
+    float *dx = room_for_fields(canvas, elastic_room(g->width, g->height, sigma));
     if (!dx)
         return error_nomem(err);
     elastic_fields(dx, dx + n, dx + 2 * n, g->width, g->height, sigma, alpha, random);
-    status = image_warp_field(&canvas->scratch->spare, canvas->image, g->width, g->height, g->map,
-                              dx, dx + n, g->border, g->fill, err);
-    if (!status)
-        image_swap(&canvas->scratch->spare, canvas->image);
-    canvas->geometry = (struct geometry){0};
-    return status;
+    return bend(canvas, dx, dx + n, err);
 }
 
 const struct op_code op_elastic = {.apply = elastic_apply, .draws = true};
+
+// Each corner moves inwards, by up to `most` of half the side in each direction, as torchvision's
+// RandomPerspective has it.
+static struct quadrangle draw_corners(double most, struct random *random) {
+    struct quadrangle q = {{{0, 0}, {1, 0}, {1, 1}, {0, 1}}};
+    for (int i = 0; i < 4; i++) {
+        q.corner[i].x += (1 - 2 * q.corner[i].x) * most / 2 * (double)random_unit(random);
+        q.corner[i].y += (1 - 2 * q.corner[i].y) * most / 2 * (double)random_unit(random);
+    }
+    return q;
+}
+
+static int perspective_apply(const struct op *op, struct canvas *canvas, struct random *random,
+                             struct error *err) {
+    struct quadrangle corners =
+        draw_corners(op_draw(&op->values[PERSPECTIVE_DISTORTION], random), random);
+    int status = begin_outside(canvas, border_of(&op->values[PERSPECTIVE_BORDER]),
+                               (float)op->values[PERSPECTIVE_FILL].low, err);
+    if (status)
+        return status;
+    const struct geometry *g = &canvas->geometry;
+    size_t n = (size_t)g->width * (size_t)g->height;
+    float *dx = room_for_fields(canvas, 0);
+    if (!dx)
+        return error_nomem(err);
+    perspective_fields(dx, dx + n, g->width, g->height, &corners);
+    return bend(canvas, dx, dx + n, err);
+}
+
+const struct op_code op_perspective = {.apply = perspective_apply, .draws = true};

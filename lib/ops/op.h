@@ -121,7 +121,7 @@ int op_draw_whole(const struct op_value *value, struct random *random);
 
 // The families.
 extern const struct op_code op_resize, op_crop, op_pad, op_translate, op_hflip, op_vflip, op_rotate,
-    op_affine, op_elastic;
+    op_affine, op_shear, op_perspective, op_elastic;
 extern const struct op_code op_brightness, op_contrast, op_saturation, op_hue, op_noise, op_gray,
     op_invert;
 extern const struct op_code op_cutout, op_erase;
@@ -138,6 +138,8 @@ enum { PAD_SIZE, PAD_BORDER, PAD_FILL };
 enum { TRANSLATE_BY, TRANSLATE_X, TRANSLATE_Y, TRANSLATE_BORDER, TRANSLATE_FILL };
 enum { ROTATE_ANGLE, ROTATE_BORDER, ROTATE_FILL };
 enum { AFFINE_ROTATE, AFFINE_SCALE, AFFINE_SHEAR, AFFINE_BORDER, AFFINE_FILL };
+enum { SHEAR_X, SHEAR_Y, SHEAR_BORDER, SHEAR_FILL };
+enum { PERSPECTIVE_DISTORTION, PERSPECTIVE_BORDER, PERSPECTIVE_FILL };
 enum { ELASTIC_ALPHA, ELASTIC_SIGMA, ELASTIC_BORDER, ELASTIC_FILL };
 enum { MEAN_VALUES, MEAN_FILE, MEAN_IMAGE };
 enum { CUTOUT_SIZE, CUTOUT_COUNT, CUTOUT_FILL };

@@ -42,6 +42,15 @@ static const struct op_parameter affine_parameters[] = {
     {"shear", "DEGREES", "how far vertical lines lean to the right", "0", OP_SPREAD, -80, 80, NULL},
     BORDER("fill"), FILL,
 };
+static const struct op_parameter shear_parameters[] = {
+    {"x", "DEGREES", "how far vertical lines lean to the right", "0", OP_SPREAD, -80, 80, NULL},
+    {"y", "DEGREES", "how far horizontal lines lean down", "0", OP_SPREAD, -80, 80, NULL},
+    BORDER("fill"), FILL,
+};
+static const struct op_parameter perspective_parameters[] = {
+    {NULL, "DISTORTION", "how far each corner may move inwards, as a share of half the side", NULL, OP_RANGE, 0, 0.6, NULL},
+    BORDER("fill"), FILL,
+};
 static const struct op_parameter elastic_parameters[] = {
     {"alpha", "ALPHA", "the intensity of the deformation, in pixels before smoothing", "34", OP_RANGE, 0, 10000, NULL},
     {"sigma", "SIGMA", "the standard deviation of the smoothing Gaussian, in pixels", "4", OP_RANGE, 0.1, IMAGE_SIGMA_MOST, NULL},
@@ -109,6 +118,8 @@ static const struct op_info table[] = {
     {"vflip", "vflip", "mirror top and bottom", false, NO_ROWS, &op_vflip},
     {"rotate", "rotate DEGREES [border=BORDER] [fill=VALUE]", "turn around the centre", true, ROWS(rotate), &op_rotate},
     {"affine", "affine [rotate=DEGREES] [scale=FACTOR] [shear=DEGREES] [border=BORDER] [fill=VALUE]", "scale, shear and turn around the centre", true, ROWS(affine), &op_affine},
+    {"shear", "shear [x=DEGREES] [y=DEGREES] [border=BORDER] [fill=VALUE]", "slant around the centre", true, ROWS(shear), &op_shear},
+    {"perspective", "perspective DISTORTION [border=BORDER] [fill=VALUE]", "move each corner inwards, as if seen at an angle", true, ROWS(perspective), &op_perspective},
     {"elastic", "elastic [alpha=ALPHA] [sigma=SIGMA] [border=BORDER] [fill=VALUE]", "distort by a smooth random field", true, ROWS(elastic), &op_elastic},
     {"brightness", "brightness FACTOR", "make brighter or darker", true, ROWS(brightness), &op_brightness},
     {"contrast", "contrast FACTOR", "strengthen or weaken contrast", true, ROWS(contrast), &op_contrast},

@@ -158,3 +158,7 @@ reference() {
 @test "erase blanks one rectangle inside the picture, of areas and aspects uniform in their ranges" {
     reference erase
 }
+
+@test "perspective moves corners uniformly, and pictures as PIL" {
+    reference perspective
+}

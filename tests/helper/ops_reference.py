@@ -207,4 +207,60 @@ def erase():
         assert (out[..., 0] != out[..., 1]).mean() > 0.15
 
 
+def coordinates(n, height, width):
+    """Pictures of two channels: where a pixel is, from left and from top."""
+    y, x = np.mgrid[:height, :width]
+    return np.repeat(np.stack([x, y], -1)[np.newaxis], n, 0).astype(np.float32)
+
+
+def projection(result, source):
+    """The eight numbers of the projective map of points of the result to points of the source, by least squares."""
+    x, y = result.T
+    u, v = source.T
+    o, i = np.zeros_like(x), np.ones_like(x)
+    rows = np.concatenate([np.stack([x, y, i, o, o, o, -u * x, -u * y], 1),
+                           np.stack([o, o, o, x, y, i, -v * x, -v * y], 1)])
+    return np.linalg.lstsq(rows, np.concatenate([u, v]), rcond=None)[0]
+
+
+def project(m, points):
+    m = np.append(m, 1).reshape(3, 3)
+    p = np.concatenate([points, np.ones((len(points), 1))], 1) @ m.T
+    return p[:, :2] / p[:, 2:]
+
+
+def perspective():
+    n, height, width = 400, 40, 60
+    moved = applied(coordinates(n, height, width), "perspective 0.5 fill=-1000")
+    # Pixels none of whose neighbours is mixed with what is outside.
+    seen = np.pad((moved >= 0).all(-1), ((0, 0), (1, 1), (1, 1)))
+    inside = np.all([seen[:, y : y + height, x : x + width] for y in range(3) for x in range(3)], 0)
+    places = coordinates(1, height, width)[0].astype(float)
+    edges = np.array([[-0.5, -0.5], [width - 0.5, -0.5], [width - 0.5, height - 0.5], [-0.5, height - 0.5]])
+    corners, maps = [], []
+    for picture, where in zip(moved, inside):
+        maps.append(projection(places[where], picture[where].astype(float)))
+        assert np.abs(project(maps[-1], places[where]) - picture[where]).max() < 2e-3
+        inverse = np.linalg.inv(np.append(maps[-1], 1).reshape(3, 3))
+        corners.append(project((inverse / inverse[2, 2]).ravel()[:8], edges))
+    inwards = np.abs(np.array(corners) - edges) / (width / 2, height / 2)
+    for corner in range(4):
+        for axis in range(2):
+            check_uniform(f"corner {corner}", inwards[:, corner, axis], 0, 0.5, 0.06)
+    # Each is drawn by itself.
+    assert np.abs(np.corrcoef(inwards.reshape(n, 8).T) - np.eye(8)).max() < 0.25
+    # A picture follows its map, as PIL sees it.
+    p = some_pictures(3, n, height, width)
+    ours = applied(p, "perspective 0.5")
+    for i in range(50):
+        # PIL has the middle of a pixel at a half.
+        half = np.array([[1, 0, 0.5], [0, 1, 0.5], [0, 0, 1]])
+        m = half @ np.append(maps[i], 1).reshape(3, 3) @ np.linalg.inv(half)
+        picture = Image.fromarray(p[i]).transform((width, height), Image.PERSPECTIVE, (m / m[2, 2]).ravel()[:8], Image.BILINEAR)
+        check_near("perspective", ours[i][inside[i]], np.asarray(picture)[inside[i]], 2)
+        assert (ours[i][moved[i].max(-1) == -1000] == 0).all()
+    share = (applied(coordinates(3000, 4, 4), "perspective 0.5 p=0.3") != coordinates(1, 4, 4)).any((1, 2, 3)).mean()
+    assert abs(share - 0.3) < 0.04, share
+
+
 globals()[sys.argv[1]]()

@@ -119,6 +119,9 @@ static void test_accepted(struct tap *tap) {
         {"noise =0.1 p=0.25", true},
         {"solarize 0.5; posterize 3; autocontrast; equalize", false},
         {"solarize 0.5..1", true},
+        {"shear x=10", true},
+        {"shear x==10 y==-3", false},
+        {"perspective 0.5", true},
         {"hue 20", true},
         {"erase area=0.1 aspect=1", true},
         {"erase noise p=0", false},
@@ -212,6 +215,11 @@ static void test_mistakes(struct tap *tap) {
          "erase: area is '0.1..1.5', not a number N, or a range A..B, from 0 to 1"},
         {"erase aspect=0", 13, 1,
          "erase: aspect is '0', not a number N, or a range A..B, from 0.001 to 1000"},
+        {"shear 10", 6, 2, "shear: '10' is one value too many"},
+        {"shear y=85", 8, 2,
+         "shear: y is '85', not N for -N..N, a range A..B, or =N for exactly N, from -80 to 80"},
+        {"perspective 0.7", 12, 3,
+         "perspective: DISTORTION is '0.7', not a number N, or a range A..B, from 0 to 0.6"},
         {"posterize 0", 10, 1, "posterize: BITS is '0', not a whole number from 1 to 8"},
         {"posterize 2..4", 10, 4, "posterize: BITS is '2..4', not a whole number from 1 to 8"},
         {"solarize 128", 9, 3,
@@ -299,7 +307,8 @@ static void test_table(struct tap *tap) {
                                      p->default_text);
                 // What one of several must be given for is a number here.
                 if (!p->name && (!p->default_text || p->kind == OP_LIST))
-                    used += snprintf(text + used, sizeof text - (size_t)used, " 1");
+                    used +=
+                        snprintf(text + used, sizeof text - (size_t)used, " %g", fmin(1, p->high));
             }
             ops_free(parsed(tap, text));
         }
@@ -443,7 +452,25 @@ static void test_places(struct tap *tap) {
         came_from(tap, "affine scale==2", 41, 41, 30, 20, 25, 20);
         // lines lean to the right: the top shows what was left of it
         came_from(tap, "affine shear==20", 41, 41, 20, 10, 20 - 10 * lean, 10);
+        came_from(tap, "shear x==20", 41, 41, 20, 10, 20 - 10 * lean, 10);
+        // and down: the right shows what was above it
+        came_from(tap, "shear y==20", 41, 41, 30, 20, 30, 20 - 10 * lean);
+        came_from(tap, "shear x==20 y==20", 41, 41, 30, 20, 30 - 10 * lean * lean, 20 - 10 * lean);
         came_from(tap, "affine rotate==30 scale==2", 41, 41, 30, 20, 20 + 5 * c, 20 + 5 * s);
+    });
+    TEST(tap, "perspective joins the map before it, with one interpolation", {
+        // A picture of coordinates is linear, so interpolating it twice is harmless inside.
+        struct image one = {0}, two = {0};
+        coordinates(&one, 40, 40);
+        must(tap, "translate 0; perspective 0.4", &one, 5);
+        coordinates(&two, 40, 40);
+        must(tap, "rotate =30; perspective 0.4", &two, 5);
+        double u = x_at(&one, 20, 18) - 19.5, v = y_at(&one, 20, 18) - 19.5;
+        CHECK(tap, fabs(u - 0.5) + fabs(v + 1.5) > 0.05); // it does move
+        CHECK_NEAR(tap, x_at(&two, 20, 18), 19.5 + c * u - s * v, 1e-3);
+        CHECK_NEAR(tap, y_at(&two, 20, 18), 19.5 + s * u + c * v, 1e-3);
+        image_free(&one);
+        image_free(&two);
     });
     TEST(tap, "operations in a row are one mapping, as if nothing were lost in between", {
         came_from(tap, "translate =3; rotate =30; hflip; crop 20", 41, 41, 5, 10, 20 + 5 * c - 3,
@@ -471,6 +498,7 @@ static void test_exactness(struct tap *tap) {
         "noise 0",        "rotate 15 p=0",
         "posterize 8",    "solarize 0; invert",
         "hue 0",          "sharpness =1",
+        "shear",          "perspective 0",
         "blur 0.1",       "erase area=0 noise",
     };
     struct image image = {0}, first = {0};
