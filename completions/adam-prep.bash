@@ -31,11 +31,11 @@ _adam_prep() {
     :--channels) offer -W 'gray rgb'; return ;;
     :--max-pixels) return ;;
     :--max-bytes) return ;;
-    :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize scale mean std'; return ;;
+    :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
     :--copies) return ;;
     :--name) return ;;
     :--split) return ;;
-    :--test-ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize scale mean std'; return ;;
+    :--test-ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
     :--memory) return ;;
     :--seed | :-s) return ;;
     :--output | :-o) offer -f; return ;;
@@ -76,11 +76,11 @@ _adam_prep() {
     sheet:--max-bytes) return ;;
     sheet:--reject) offer -f; return ;;
     draw:--size) return ;;
-    draw:--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize scale mean std'; return ;;
+    draw:--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
     draw:--copies) return ;;
     draw:--name) return ;;
     draw:--split) return ;;
-    draw:--test-ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize scale mean std'; return ;;
+    draw:--test-ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
     draw:--memory) return ;;
     draw:--seed | draw:-s) return ;;
     draw:--output | draw:-o) offer -f; return ;;

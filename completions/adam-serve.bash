@@ -20,7 +20,7 @@ _adam_serve() {
     case $command:$before in
     :--labels) offer -f; return ;;
     :--from) return ;;
-    :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize scale mean std'; return ;;
+    :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
     :--range) return ;;
     :--cursor) offer -f; return ;;
     :--controller | :-c) return ;;

@@ -9,7 +9,7 @@ end
 complete -c adam-serve -f
 complete -c adam-serve -l labels -r -F -d 'labels of IDX or .npy, in a file of their own'
 complete -c adam-serve -l from -x -d 'kind of the data'
-complete -c adam-serve -l ops -x -a '(__adam_serve_operations resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize scale mean std)' -d 'augment each picture, see adam-ops(7)'
+complete -c adam-serve -l ops -x -a '(__adam_serve_operations resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std)' -d 'augment each picture, see adam-ops(7)'
 complete -c adam-serve -l range -x -d 'serve only part I of N of the samples'
 complete -c adam-serve -l cursor -r -F -d 'record finished leases there, to continue from'
 complete -c adam-serve -s c -l controller -x -d 'the controller'\''s address, or @FILE with it'

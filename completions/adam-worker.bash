@@ -44,7 +44,7 @@ _adam_worker() {
     :--test-labels) offer -f; return ;;
     :--from) return ;;
     :--spool) offer -f; return ;;
-    :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize scale mean std'; return ;;
+    :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
     :--epochs | :-e) return ;;
     :--batch | :-b) return ;;
     :--threads | :-t) return ;;

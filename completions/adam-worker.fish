@@ -30,7 +30,7 @@ complete -c adam-worker -l test -r -F -d 'test set; auto=0.1 holds out a tenth o
 complete -c adam-worker -l test-labels -r -F -d 'labels of an IDX or npy test set'
 complete -c adam-worker -l from -x -d 'kind of the training set'
 complete -c adam-worker -l spool -r -F -d 'copy standard input to FILE first, and train on that'
-complete -c adam-worker -l ops -x -a '(__adam_worker_operations resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize scale mean std)' -d 'augment each picture in each epoch, see adam-ops(7)'
+complete -c adam-worker -l ops -x -a '(__adam_worker_operations resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std)' -d 'augment each picture in each epoch, see adam-ops(7)'
 complete -c adam-worker -s e -l epochs -x -d 'passes over the data'
 complete -c adam-worker -s b -l batch -x -d 'samples of a mini-batch'
 complete -c adam-worker -s t -l threads -x -d 'training threads'

@@ -127,6 +127,7 @@ extern const struct op_code op_brightness, op_contrast, op_saturation, op_hue, o
 extern const struct op_code op_cutout, op_erase;
 extern const struct op_code op_blur, op_sharpness;
 extern const struct op_code op_posterize, op_solarize, op_autocontrast, op_equalize;
+extern const struct op_code op_randaugment;
 extern const struct op_code op_scale, op_mean, op_std;
 
 // Places of the parameters in the table's rows, for the code that reads them.
@@ -145,5 +146,7 @@ enum { MEAN_VALUES, MEAN_FILE, MEAN_IMAGE };
 enum { CUTOUT_SIZE, CUTOUT_COUNT, CUTOUT_FILL };
 enum { ERASE_WITH, ERASE_AREA, ERASE_ASPECT, ERASE_FILL };
 enum { WITH_FILL, WITH_NOISE };
+enum { RANDAUGMENT_COUNT, RANDAUGMENT_STRENGTH, RANDAUGMENT_BORDER, RANDAUGMENT_FILL };
+enum { RANDAUGMENT_MOST = 30 }; // the greatest strength
 
 #endif

@@ -94,6 +94,11 @@ static const struct op_parameter posterize_parameters[] = {
 static const struct op_parameter solarize_parameters[] = {
     {NULL, "THRESHOLD", "the lowest value that is inverted, as a share of the full range", NULL, OP_RANGE, 0, 1, NULL},
 };
+static const struct op_parameter randaugment_parameters[] = {
+    {NULL, "N", "how many operations", "2", OP_COUNT, 1, 100, NULL},
+    {NULL, "M", "their strength", "9", OP_RANGE, 0, RANDAUGMENT_MOST, NULL},
+    BORDER("fill"), FILL,
+};
 static const struct op_parameter scale_parameters[] = {
     {NULL, "FACTOR", "what values are multiplied by", NULL, OP_LIST, -1e9, 1e9, NULL},
 };
@@ -136,6 +141,7 @@ static const struct op_info table[] = {
     {"solarize", "solarize THRESHOLD", "invert bright values", true, ROWS(solarize), &op_solarize},
     {"autocontrast", "autocontrast", "stretch each channel to the full range", false, NO_ROWS, &op_autocontrast},
     {"equalize", "equalize", "make the levels of each channel equally frequent", false, NO_ROWS, &op_equalize},
+    {"randaugment", "randaugment [N] [M] [border=BORDER] [fill=VALUE]", "N operations of strength M, drawn from a list", true, ROWS(randaugment), &op_randaugment},
     {"scale", "scale FACTOR", "multiply values; gives floats", false, ROWS(scale), &op_scale},
     {"mean", "mean [MEAN] [file=FILE] [image=PICTURE]", "subtract a mean, of each channel or of each pixel; gives floats", false, ROWS(mean), &op_mean},
     {"std", "std DEVIATION", "divide by a standard deviation; gives floats", false, ROWS(std), &op_std},

@@ -123,6 +123,8 @@ static void test_accepted(struct tap *tap) {
         {"shear x==10 y==-3", false},
         {"perspective 0.5", true},
         {"hue 20", true},
+        {"randaugment", true},
+        {"randaugment 1 0", true},
         {"erase area=0.1 aspect=1", true},
         {"erase noise p=0", false},
         {"blur 0.1..2", true},
@@ -220,6 +222,9 @@ static void test_mistakes(struct tap *tap) {
          "shear: y is '85', not N for -N..N, a range A..B, or =N for exactly N, from -80 to 80"},
         {"perspective 0.7", 12, 3,
          "perspective: DISTORTION is '0.7', not a number N, or a range A..B, from 0 to 0.6"},
+        {"randaugment 0", 12, 1, "randaugment: N is '0', not a whole number from 1 to 100"},
+        {"randaugment 2 31", 14, 2,
+         "randaugment: M is '31', not a number N, or a range A..B, from 0 to 30"},
         {"posterize 0", 10, 1, "posterize: BITS is '0', not a whole number from 1 to 8"},
         {"posterize 2..4", 10, 4, "posterize: BITS is '2..4', not a whole number from 1 to 8"},
         {"solarize 128", 9, 3,
@@ -677,8 +682,9 @@ static void test_whole_draws(struct tap *tap) {
 
 static void test_streams(struct tap *tap) {
     static const char *const chain =
-        "translate 2; rotate 10; elastic alpha=20 sigma=3; crop 20 random; hflip p=0.5; "
-        "brightness 0.3; noise 0.05; cutout 4; scale 1/255";
+        "translate 2; rotate 10; perspective 0.3; elastic alpha=20 sigma=3; crop 20 random; "
+        "hflip p=0.5; brightness 0.3; hue 30; blur 0.5..1; sharpness 0.5; randaugment 3; "
+        "noise 0.05; cutout 4; erase noise; scale 1/255";
     struct image a = {0}, b = {0};
     struct ops *ops = parsed(tap, chain);
     struct ops_scratch *used = ops_scratch_new();
@@ -905,6 +911,96 @@ static void test_cutout(struct tap *tap) {
     image_free(&image);
 }
 
+// What each draw of randaugment may be at strength 12 for a picture of 40x20, in torchvision's
+// numbers: 0.4 of the most, here and there in both directions.
+static const char *const policy[][2] = {
+    {""},
+    {"autocontrast"},
+    {"equalize"},
+    {"rotate =12 fill=9", "rotate =-12 fill=9"},
+    {"solarize 0.6"},
+    {"saturation =1.36", "saturation =0.64"},
+    {"posterize 6"},
+    {"contrast =1.36", "contrast =0.64"},
+    {"brightness =1.36", "brightness =0.64"},
+    {"sharpness =1.36", "sharpness =0.64"},
+    {"shear x==6.8427734 fill=9", "shear x==-6.8427734 fill=9"},
+    {"shear y==6.8427734 fill=9", "shear y==-6.8427734 fill=9"},
+    {"translate x==7 fill=9", "translate x==-7 fill=9"},
+    {"translate y==4 fill=9", "translate y==-4 fill=9"},
+};
+enum { POLICIES = sizeof policy / sizeof *policy };
+
+// A picture that every operation of the policy changes in another way.
+static void policy_picture(struct image *image) {
+    noise_image(image, 40, 20, 3, PIXEL_U8);
+    for (size_t i = 0; i < image_values(image); i++)
+        image->u8[i] = (uint8_t)(20 + image->u8[i] * (i % 3 + 2) / 6);
+}
+
+// The picture after those of `first` and then `second`; false when one has no such direction.
+static bool policy_result(struct tap *tap, struct image *image, int first, int second) {
+    const char *one = policy[first / 2][first % 2], *two = policy[second / 2][second % 2];
+    char text[100];
+    if (!one || !two)
+        return false;
+    snprintf(text, sizeof text, "%s; %s", one, two);
+    policy_picture(image);
+    must(tap, text, image, 0);
+    return true;
+}
+
+static void test_randaugment(struct tap *tap) {
+    struct image image = {0}, wanted[2 * POLICIES] = {0}, two = {0};
+    for (int i = 0; i < 2 * POLICIES; i++)
+        policy_result(tap, &wanted[i], i, 0);
+    TEST(tap, "randaugment is one of its operations, with the strength asked for", {
+        int counts[POLICIES] = {0}, first = 0, directions = 0;
+        for (int k = 0; k < DRAWS; k++) {
+            policy_picture(&image);
+            must(tap, "randaugment 1 12 fill=9", &image, (uint64_t)k);
+            int found = 0;
+            while (found < 2 * POLICIES && !same(&image, &wanted[found]))
+                found++;
+            if (found == 2 * POLICIES) {
+                FAIL(tap, "picture %d is none of them", k);
+                continue;
+            }
+            counts[found / 2]++;
+            directions += policy[found / 2][1] != NULL;
+            first += policy[found / 2][1] && found % 2 == 0;
+        }
+        check_even(tap, "randaugment 1 12", counts, POLICIES);
+        CHECK_NEAR(tap, first, directions / 2.0, 2.5 * sqrt(directions));
+    });
+    TEST(tap, "and of two, one after the other", {
+        for (int k = 0; k < 60; k++) {
+            policy_picture(&image);
+            must(tap, "randaugment 2 12 fill=9", &image, (uint64_t)k);
+            bool found = false;
+            for (int i = 0; i < 4 * POLICIES * POLICIES && !found; i++)
+                found = policy_result(tap, &two, i / (2 * POLICIES), i % (2 * POLICIES)) &&
+                        same(&image, &two);
+            if (!found)
+                FAIL(tap, "picture %d is no two of them", k);
+        }
+    });
+    TEST(tap, "randaugment refuses floats, whatever it would draw", {
+        for (int k = 0; k < 30; k++) {
+            struct error err = {0};
+            noise_image(&image, 9, 9, 3, PIXEL_F32);
+            CHECK_INT(tap, apply(tap, "randaugment", &image, (uint64_t)k, &err), STATUS_DATA);
+            CHECK_TEXT(tap, err.text,
+                       "randaugment: this picture's values are floats, and it works on bytes; put "
+                       "it before scale, mean and std");
+        }
+    });
+    for (int i = 0; i < 2 * POLICIES; i++)
+        image_free(&wanted[i]);
+    image_free(&image);
+    image_free(&two);
+}
+
 int main(void) {
     struct tap tap = {0};
     test_accepted(&tap);
@@ -920,5 +1016,6 @@ int main(void) {
     test_values(&tap);
     test_noise(&tap);
     test_cutout(&tap);
+    test_randaugment(&tap);
     return tap_done(&tap);
 }
