@@ -51,7 +51,11 @@ _adam_ctl() {
     compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 at'; return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
+<<<<<<< HEAD
     controller:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+=======
+    controller:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
     controller:--copies) return ;;
     controller:--listen | controller:-l) return ;;
     controller:--quorum) return ;;
@@ -74,7 +78,11 @@ _adam_ctl() {
     up:--ps) return ;;
     up:--copies) return ;;
     up:--controllers) return ;;
+<<<<<<< HEAD
     up:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+=======
+    up:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
     up:--workers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
@@ -87,7 +95,11 @@ _adam_ctl() {
     sh:--ps) return ;;
     sh:--copies) return ;;
     sh:--controllers) return ;;
+<<<<<<< HEAD
     sh:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+=======
+    sh:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
     sh:--flush) return ;;
@@ -96,7 +108,11 @@ _adam_ctl() {
     systemd:--ps) return ;;
     systemd:--copies) return ;;
     systemd:--controllers) return ;;
+<<<<<<< HEAD
     systemd:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+=======
+    systemd:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
     systemd:--flush) return ;;
@@ -106,7 +122,11 @@ _adam_ctl() {
     sbatch:--ps) return ;;
     sbatch:--copies) return ;;
     sbatch:--controllers) return ;;
+<<<<<<< HEAD
     sbatch:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+=======
+    sbatch:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
     sbatch:--flush) return ;;
@@ -118,7 +138,11 @@ _adam_ctl() {
     doctor:--ps) return ;;
     doctor:--copies) return ;;
     doctor:--workers) return ;;
+<<<<<<< HEAD
     doctor:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+=======
+    doctor:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
     doctor:--hosts) offer -f; return ;;
     doctor:--ssh) return ;;
     doctor:--listen | doctor:-l) return ;;

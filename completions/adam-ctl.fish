@@ -88,7 +88,11 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from compare' -s V -l version -d
 complete -c adam-ctl -n '__fish_seen_subcommand_from compare' -F
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -s o -l out -x -a '(__fish_complete_directories)' -d 'run folder: checkpoints, metrics, its own state'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l resume -x -a '(__fish_complete_directories)' -d 'begin with the weights of a run or checkpoint'
+<<<<<<< HEAD
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+=======
+complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -s q -l quiet -d 'say nothing but errors'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -s l -l listen -x -d 'address for all members'
@@ -154,7 +158,11 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l serve -x -d 'data se
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l controllers -x -d 'controllers: 1, or 3 or 5'
+<<<<<<< HEAD
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+=======
+complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l workers -x -d 'workers'
@@ -176,7 +184,11 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l serve -x -d 'data se
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l controllers -x -d 'controllers: 1, or 3 or 5'
+<<<<<<< HEAD
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+=======
+complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l workers -x -d 'workers'
@@ -191,7 +203,11 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l serve -x -d 'da
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l controllers -x -d 'controllers: 1, or 3 or 5'
+<<<<<<< HEAD
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+=======
+complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l workers -x -d 'workers'
@@ -208,7 +224,11 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l serve -x -d 'dat
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l controllers -x -d 'controllers: 1, or 3 or 5'
+<<<<<<< HEAD
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+=======
+complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l workers -x -d 'workers'
@@ -227,7 +247,11 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l serve -x -d 'dat
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l workers -x -d 'workers'
+<<<<<<< HEAD
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+=======
+complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l resume -d 'the run in DIR is to go on'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -s f -l force -d 'the run in DIR will be replaced'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l hosts -r -F -d 'machines for all but the controller, by ssh'

@@ -45,6 +45,8 @@ _adam_worker() {
     :--from) return ;;
     :--spool) offer -f; return ;;
     :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
+    :--mixup) return ;;
+    :--cutmix) return ;;
     :--epochs | :-e) return ;;
     :--batch | :-b) return ;;
     :--threads | :-t) return ;;
@@ -73,7 +75,11 @@ _adam_worker() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
+<<<<<<< HEAD
     :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --test --test-labels --from --spool --ops --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
+=======
+    :-*) offer -W '--model -m --set --freeze --init-from --data -d --labels --test --test-labels --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
+>>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
     :*) ;;
     esac
 }

@@ -31,6 +31,8 @@ complete -c adam-worker -l test-labels -r -F -d 'labels of an IDX or npy test se
 complete -c adam-worker -l from -x -d 'kind of the training set'
 complete -c adam-worker -l spool -r -F -d 'copy standard input to FILE first, and train on that'
 complete -c adam-worker -l ops -x -a '(__adam_worker_operations resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std)' -d 'augment each picture in each epoch, see adam-ops(7)'
+complete -c adam-worker -l mixup -x -d 'mix pairs of samples by shares of Beta(ALPHA, ALPHA), and their labels'
+complete -c adam-worker -l cutmix -x -d 'the same by rectangles that pairs exchange'
 complete -c adam-worker -s e -l epochs -x -d 'passes over the data'
 complete -c adam-worker -s b -l batch -x -d 'samples of a mini-batch'
 complete -c adam-worker -s t -l threads -x -d 'training threads'

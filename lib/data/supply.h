@@ -17,6 +17,9 @@ struct batch {
     int32_t *label;  // n
     uint32_t *index; // n: which samples of the data set, for reports
     uint64_t *draw;  // n: what randomness in the net (dropout) may depend on
+    // Of samples that the taker has mixed (train/mix.h), whose the two are; NULL: they are not.
+    int32_t *other;  // n: the second label
+    float *share;    // n: of the first label; the second one has the rest
     int n;           // 1..batch; an epoch's last may be short. 0: none just now
     uint64_t number; // where it stands in the run, counted in batches from 0
     uint64_t epoch;  // 0, 1, 2...

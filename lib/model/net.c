@@ -1,6 +1,5 @@
 // Ownership: a net belongs to one thread; nothing here is shared but the model,
 // the kernels and, as core/hogwild.h says, the parameters.
-#include <math.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -151,107 +150,8 @@ void net_forward(struct net *net, const float *parameters, const float *input, i
                 forward_node(net, &net->nodes[l], parameters, range_of(net, &net->nodes[l], p));
 }
 
-static const struct node *output_node(const struct net *net) {
-    return &net->nodes[net->model->layer_count - 1];
-}
-
 const float *net_scores(const struct net *net) {
-    return output_node(net)->pass.y;
-}
-
-// No probability is believed to be less than the smallest float.
-static double log_loss(float probability) {
-    return -log(probability > 1.17549435e-38f ? (double)probability : 1.17549435e-38);
-}
-
-static bool one_vs_all(const struct net *net) {
-    return model_output(net->model)->type == &layer_logistic;
-}
-
-// What the scores of a sample are to be: those of its label 1, the others 0; or, in training, as
-// the output layer smooths them.
-struct targets {
-    float label, others;
-};
-
-static struct targets targets_of(const struct net *net) {
-    float share = net->mode == NET_TRAIN ? model_output(net->model)->smoothing : 0;
-    float others = share / (one_vs_all(net) ? 2 : (float)model_classes(net->model));
-    return (struct targets){1 - share + others, others};
-}
-
-// Where its target is 0 a score costs nothing, but for a one-vs-all output.
-static double score_loss(const struct net *net, float score, float target) {
-    double loss = target > 0 ? (double)target * log_loss(score) : 0;
-    return one_vs_all(net) && target < 1 ? loss + (double)(1 - target) * log_loss(1 - score) : loss;
-}
-
-// How much each class counts, in training; NULL: all alike.
-static const float *class_weights(const struct net *net) {
-    return net->mode == NET_TRAIN ? model_output(net->model)->class_weights.at : NULL;
-}
-
-// What class c of a sample of this label counts: with softmax as that class, "each class's part of
-// the loss", as in PyTorch; one against all, as the label.
-static float weight_of(const struct net *net, const float *weights, int c, int label) {
-    return weights ? weights[one_vs_all(net) ? label : c] : 1;
-}
-
-static double sample_loss(const struct net *net, const float *scores, int label,
-                          struct targets targets) {
-    const float *weights = class_weights(net);
-    int classes = model_classes(net->model);
-    double loss = (double)weight_of(net, weights, label, label) *
-                  score_loss(net, scores[label], targets.label);
-    for (int c = 0; (one_vs_all(net) || targets.others > 0) && c < classes; c++)
-        if (c != label)
-            loss += (double)weight_of(net, weights, c, label) *
-                    score_loss(net, scores[c], targets.others);
-    return loss;
-}
-
-double net_loss(const struct net *net, const int32_t *labels) {
-    const float *scores = net_scores(net);
-    const struct targets targets = targets_of(net);
-    int classes = model_classes(net->model);
-    double loss = 0;
-    for (int i = 0; i < net->n; i++, scores += classes)
-        if (labels[i] >= 0 && labels[i] < classes)
-            loss += sample_loss(net, scores, labels[i], targets);
-    return loss;
-}
-
-// What the targets of a sample count together: 1 where all classes count alike.
-static float weight_of_all(const struct net *net, const float *weights, int label,
-                           struct targets targets) {
-    float sum = 0;
-    if (!weights || one_vs_all(net))
-        return weight_of(net, weights, label, label);
-    for (int c = 0; targets.others > 0 && c < model_classes(net->model); c++)
-        sum += c == label ? 0 : weights[c];
-    return targets.label * weights[label] + targets.others * sum;
-}
-
-// The error of the output's sums: scale * (score - target), "(t - a) * F'(a)" of
-// Adam 2.2 with the cross-entropy's slope, in which F' cancels; each target as much as its class
-// counts, and the score as much as all of them.
-static void output_error(struct net *net, const int32_t *labels, float scale) {
-    const struct pass *pass = &output_node(net)->pass;
-    const struct targets targets = targets_of(net);
-    const float *weights = class_weights(net);
-    int classes = model_classes(net->model);
-    for (int i = 0; i < net->n; i++) {
-        const float *score = pass->y + (size_t)i * (size_t)classes;
-        float *error = pass->dy + (size_t)i * (size_t)classes;
-        int label = labels[i];
-        bool counts = label >= 0 && label < classes;
-        float all = counts ? weight_of_all(net, weights, label, targets) : 0;
-        for (int c = 0; c < classes; c++) {
-            float target = c == label ? targets.label : targets.others;
-            error[c] =
-                counts ? scale * (all * score[c] - weight_of(net, weights, c, label) * target) : 0;
-        }
-    }
+    return net_output_node(net)->pass.y;
 }
 
 // Adds up what the readers of a layer, two at least, have written for it.
@@ -360,7 +260,7 @@ static void backward_node(struct net *net, struct node *node, const float *param
 
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
                   float *gradient, net_ready *ready, void *self) {
-    output_error(net, labels, scale);
+    net_output_error(net, labels, scale);
     for (int i = 0; i < net->model->layer_count; i++)
         net->nodes[i].pass.scale = scale;
     for (int end = net->model->layer_count, first; end > 1; end = first) {

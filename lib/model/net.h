@@ -97,6 +97,10 @@ typedef bool net_offer(void *self, const struct layer *layer, const struct dense
 // From the next backward pass on; NULL: nobody takes products.
 void net_offered(struct net *net, net_offer *offer, void *self);
 
+// Of the next losses and backward passes: sample i has its label by share[i] alone, and by the rest
+// other[i]. Both valid until they are set anew; NULL: the label has all of it.
+void net_mixed(struct net *net, const int32_t *other, const float *share);
+
 // Told as soon as the gradient of one layer's parameters is complete, last layer
 // first, so that updates and sending overlap the rest of the backward pass.
 typedef void net_ready(void *self, const struct layer *layer, const float *gradient);

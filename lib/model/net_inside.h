@@ -4,6 +4,7 @@
 //   net_layout.c  where in them one part of a pass reads and writes
 //   net_bands.c   the same for some rows of it
 //   net_part.c    how many samples at a time
+//   net_loss.c    the loss, and the error gradients that it begins with
 //   net.c         the passes
 //
 // Layers that hold samples in blocks (kernels/kernels.h) and follow one another are a
@@ -57,6 +58,8 @@ struct net {
     int n, lanes, blocks; // of the pass in hand: samples; see net_lanes; of all samples
     const float *input;
     const uint64_t *draw;
+    const int32_t *other; // see net_mixed
+    const float *share;
     net_watch *watch;
     void *watcher;
     net_offer *offer;
@@ -71,6 +74,13 @@ struct block_range {
 static inline struct node *net_from(const struct net *net, const struct layer *layer, int j) {
     return &net->nodes[layer->from[j]];
 }
+
+static inline const struct node *net_output_node(const struct net *net) {
+    return &net->nodes[net->model->layer_count - 1];
+}
+
+// Writes the error gradients of scale x the loss by the sums of the output layer.
+void net_output_error(struct net *net, const int32_t *labels, float scale);
 
 // Whether the layer may be passed block by block where there are several: its weights
 // are prepared, and their gradient is added up, for each block anew.

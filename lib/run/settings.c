@@ -50,6 +50,8 @@ static const struct row {
     ROW("from", TEXT, from, 0, 0, 0),
     ROW("spool", TEXT, spool, ALONE, 0, 0),
     ROW("ops", TEXT, ops, 0, 0, 0),
+    ROW("mixup", REAL, mixup, 0, 0, 100),
+    ROW("cutmix", REAL, cutmix, 0, 0, 100),
     ROW("init-from", TEXT, init_from, PATH, 0, 0),
     ROW("class-weights", TEXT, class_weights, PATH, 0, 0),
     ROW("epochs", COUNT, epochs, 0, 0, 1e9),

@@ -27,6 +27,7 @@ struct settings {
     const char *from;      // kind of data and test; NULL: recognised
     const char *spool;     // where standard input is kept for more epochs
     const char *ops;       // augmentation
+    double mixup, cutmix;  // alpha of mixing samples in each way; 0: not
     const char *init_from; // checkpoint whose layers a fresh run begins with
     // SETTINGS_BALANCED, or a file: what a run begins with (train/class_weights.h); NULL: the
     // model's.

@@ -53,10 +53,17 @@ void loop_end_step(struct loop *loop, int samples, float rate) {
         loop->config.step(loop->config.step_self, samples, rate);
 }
 
+static void mix_samples(const struct loop_thread *thread, struct batch *batch) {
+    if (mix_wanted(&thread->loop->config.mix))
+        mix_batch(&thread->loop->config.mix, batch, thread->other, thread->share);
+}
+
 struct batch *loop_thread_take(struct loop_thread *thread) {
     struct loop *loop = thread->loop;
     while (claim_batch(loop)) {
         struct batch *batch = take_batch(thread);
+        if (batch && batch->n > 0)
+            mix_samples(thread, batch);
         if (!batch || batch->n > 0)
             return batch;
         supply_give_back(loop->config.supply, batch);
@@ -92,6 +99,12 @@ float loop_rate(const struct loop *loop, uint64_t number) {
     return (float)schedule_rate(loop->config.schedule, pace_epoch(&loop->config.pace, number));
 }
 
+static int make_second_labels(struct loop_thread *thread, size_t batch) {
+    thread->other = mem_array(batch, sizeof *thread->other);
+    thread->share = mem_array(batch, sizeof *thread->share);
+    return thread->other && thread->share ? STATUS_OK : error_nomem(&thread->err);
+}
+
 // The context is the thread's own: allocated, and first touched, by it.
 static int open_context(struct loop_thread *thread) {
     const struct loop_config *config = &thread->loop->config;
@@ -100,6 +113,8 @@ static int open_context(struct loop_thread *thread) {
                    : solo_part(config->home, config->model, config->kernels, config->batch);
     int status =
         net_open(&thread->net, config->model, config->kernels, most, NET_TRAIN, &thread->err);
+    if (!status && mix_wanted(&config->mix))
+        status = make_second_labels(thread, (size_t)config->batch);
     if (status || config->sync)
         return status;
     thread->solo = (struct solo){
@@ -157,6 +172,8 @@ static void *train_thread(void *self) {
     }
     net_close(thread->net);
     free(thread->solo.gradient);
+    free(thread->other);
+    free(thread->share);
     return NULL;
 }
 

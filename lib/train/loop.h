@@ -20,6 +20,7 @@
 #include "model/net.h"
 #include "run/schedule.h"
 #include "train/home.h"
+#include "train/mix.h"
 
 struct error;
 
@@ -57,6 +58,7 @@ struct loop_config {
     int batch; // most samples of a mini-batch
     bool sync;
     uint64_t seed; // of dropout
+    struct mix mix;
 };
 
 struct loop;

@@ -151,6 +151,8 @@ static void compute_chunk(struct loop_thread *thread, int c) {
     const float *weights = config->home->ops->weights(config->home, thread->index);
     net_forward(thread->net, weights, batch->input + (size_t)first * net_sample(thread->net), n,
                 batch->draw + first, config->seed);
+    net_mixed(thread->net, batch->other ? batch->other + first : NULL,
+              batch->share ? batch->share + first : NULL);
     step->losses[c] = net_loss(thread->net, batch->label + first);
     thread->first = first;
     net_offered(thread->net, chunk_offered, thread);

@@ -17,6 +17,8 @@ struct loop_thread {
     int index;
     pthread_t id;
     struct net *net;
+    int32_t *other; // of the mini-batch that this thread took, where samples are mixed
+    float *share;
     struct solo solo; // asynchronous: of this thread
     int first;        // synchronous: of the chunk in hand, its first sample
     struct error err;

@@ -68,6 +68,8 @@ static double train_part(struct solo *solo, const struct batch *batch, const flo
     bool whole = n == batch->n, last = at + n == batch->n;
     net_forward(net, weights, batch->input + (size_t)at * net_sample(net), n, batch->draw + at,
                 solo->seed);
+    net_mixed(net, batch->other ? batch->other + at : NULL,
+              batch->share ? batch->share + at : NULL);
     double loss = net_loss(net, labels);
     if (!isfinite(loss))
         return loss;

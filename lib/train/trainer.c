@@ -669,6 +669,7 @@ static int open_loop(struct trainer *trainer, struct error *err) {
         .batch = (int)settings->batch,
         .sync = settings->sync,
         .seed = (uint64_t)settings->seed,
+        .mix = mix_of(settings, trainer->model),
     };
     return loop_open(&trainer->loop, &config, err);
 }

@@ -72,6 +72,25 @@ PYTHON
     done
 }
 
+# One worker of a run has the mini-batches of one machine.
+@test "a worker mixes its samples as one machine does, whatever the protocol" {
+    local protocol options=(--model smooth.net --data digits.arec --epochs 2 --rate 0.02 --batch 64
+        --threads 1 --eval-every 0 --metrics-every 3600 --quiet)
+    unset LD_PRELOAD # nothing here has to last
+    adam-worker "${options[@]}" --mixup 0.4 --out mixed
+    for protocol in hardsync async; do
+        train $protocol 1 64 --set mixup=0.4 --set protocol=$protocol
+        alike mixed $protocol
+    done
+    # Under softsync the gradients are of weights that are a step old: the losses are nearly the same.
+    adam-worker "${options[@]}" --cutmix 1 --out cut
+    train softsync 1 64 --set cutmix=1 --set protocol=softsync:1 --set metrics-every=3600
+    local cut softsync
+    cut=$(jq -s 'map(select(.event == "train").loss) | add / length' cut/metrics.jsonl)
+    softsync=$(jq -s 'map(select(.event == "train" and .role == "worker"))[-1].loss' softsync/metrics.jsonl)
+    jq -ne "($cut - $softsync | fabs) < 0.003"
+}
+
 # "we send the activation and error gradient vectors to the parameter server machines where
 # the matrix multiply can be performed locally" (Adam 3.2.6): in a mean as anywhere.
 # A gradient of d1 has 784 x 30 numbers; factors have 784 + 30 of each sample.

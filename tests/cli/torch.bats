@@ -89,6 +89,18 @@ NET
     step local local.net 9 1e-4 0.1 2,0.5,0,1,3
 }
 
+@test "targets of two labels agree, smoothed or not" {
+    local name smoothing
+    for smoothing in 0 0.2; do
+        printf 'input 3x8x8\ndense units=30 act=tanh\nsoftmax units=7 smoothing=%s\n' $smoothing >mixed.net
+        printf 'input 3x16x16\nlocal maps=8 kernel=5 stride=2 pad=1\nl2pool size=2\nlcn size=5\nlogistic units=5 smoothing=%s\n' $smoothing >local.net
+        for name in mixed.net local; do
+            loss=$("$BUILD/tests/helper/net_step" "${name%.net}.net" 7 9 0.1 . mixed)
+            python "$ROOT/tests/helper/torch_step.py" $name . "$loss" 0.1 1e-4 $smoothing
+        done
+    done
+}
+
 @test "branches, groups and kernels that are not square agree" {
     cat > branches.net <<'NET'
 input 3x16x16

@@ -86,6 +86,30 @@ rate_of() {
     ! same_model run1 other
 }
 
+# At rate 0 the weights stay: the losses are those of the same mixtures, cut into chunks or whole.
+@test "mixed samples are the same for any number of threads, synchronous or not, and resumed" {
+    local way mixed
+    while read -ra way; do
+        mixed=(--batch 40 --seed 3 "${way[@]}" --force)
+        run_ok tiny --sync --threads 1 --rate 0 --epochs 2 "${mixed[@]}" --out sync
+        run_ok tiny --threads 1 --rate 0 --epochs 2 "${mixed[@]}" --out alone
+        run_ok tiny --threads 1 --rate 0 --epochs 2 --batch 40 --seed 3 --force --out plain
+        paste <(metrics sync train loss) <(metrics alone train loss) <(metrics plain train loss) |
+            awk '($1 - $2) ^ 2 > 1e-10 || ($1 - $3) ^ 2 < 1e-8 { bad = 1 } END { exit bad || NR != 2 }'
+        run_ok tiny --sync --threads 1 --epochs 4 "${mixed[@]}" --out whole
+        run_ok tiny --sync --threads 3 --epochs 2 "${mixed[@]}" --out halves
+        run_ok adam-worker --resume halves --threads 2 --epochs 4
+        same_model whole halves
+        ! same_model whole plain
+    done <<'END'
+--mixup 0.4
+--cutmix 1
+--mixup 0.4 --cutmix 1
+END
+    run_status 2 tiny --mixup -1 --out x
+    [[ "$stderr" = *"--mixup"* ]]
+}
+
 @test "a large layer, updated in parts, is clipped as a whole, as one thread alone does it" {
     local options=(--set d1.units=2000 --epochs 2 --batch 60 --clip 0.05 --decay 0.01 --optimizer momentum)
     tiny --sync --threads 1 "${options[@]}" --out sync1
@@ -130,7 +154,8 @@ END
         for epochs in 50 500; do
             LD_PRELOAD=$PWD/count.so tiny $mode --epochs $epochs --eval-every 0 \
                 --checkpoint-every 0 --metrics-every 1e6 --threads 2 --quiet \
-                --ops 'rotate 5; noise 3' --force --out run 2>count.$epochs
+                --ops 'rotate 5; blur 0.5; noise 3; perspective 0.2; randaugment; erase noise' \
+                --mixup 0.2 --cutmix 1 --force --out run 2>count.$epochs
         done
         # 3150 more mini-batches; a word longer or shorter in a message is allowed for.
         [ $(($(cat count.500) - $(cat count.50))) -lt 20 ]

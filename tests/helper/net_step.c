@@ -1,6 +1,7 @@
-// net_step MODEL SEED BATCH RATE DIR: one training step of a model on random
+// net_step MODEL SEED BATCH RATE DIR [mixed]: one training step of a model on random
 // numbers, every array written raw (little-endian floats) for another program to
-// check: parameters, input, labels (int32), scores, gradient, updated.
+// check: parameters, input, labels (int32), scores, gradient, updated; with `mixed`, whose samples
+// have two labels each, also other (int32) and share.
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,9 +21,23 @@ static void write_raw(const char *dir, const char *name, const void *data, size_
         perror(path), exit(1);
 }
 
+// The first sample is not mixed.
+static void mix_labels(struct net *net, int n, int classes, struct random *random,
+                       const char *folder) {
+    static int32_t other[1000];
+    static float share[1000];
+    for (int i = 0; i < n; i++) {
+        other[i] = (int32_t)random_below(random, (uint32_t)classes);
+        share[i] = i ? random_unit(random) : 1;
+    }
+    write_raw(folder, "other", other, (size_t)n * sizeof *other);
+    write_raw(folder, "share", share, (size_t)n * sizeof *share);
+    net_mixed(net, other, share);
+}
+
 int main(int argc, char **argv) {
-    if (argc != 6)
-        return fprintf(stderr, "usage: net_step MODEL SEED BATCH RATE DIR\n"), 2;
+    if (argc < 6 || atoi(argv[3]) > 1000)
+        return fprintf(stderr, "usage: net_step MODEL SEED BATCH RATE DIR [mixed]\n"), 2;
     struct error err = {0};
     struct model *model = NULL;
     struct net *net = NULL;
@@ -46,6 +61,8 @@ int main(int argc, char **argv) {
     for (int i = 0; i < n; i++)
         labels[i] = (int32_t)random_below(&random, (uint32_t)model_classes(model));
 
+    if (argc > 6)
+        mix_labels(net, n, model_classes(model), &random, argv[5]);
     write_raw(argv[5], "parameters", parameters, count * sizeof(float));
     write_raw(argv[5], "input", input, in * sizeof(float));
     write_raw(argv[5], "labels", labels, (size_t)n * sizeof *labels);

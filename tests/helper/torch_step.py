@@ -175,14 +175,19 @@ def main():
     for norm in norms(net) if len(labels) > GROUP else []:
         normalise_groups(norm)
     sums = net(x)
+    target = F.one_hot(labels, sums.shape[1]).float()
+    if os.path.exists(f'{folder}/share'):
+        share = torch.from_numpy(raw(f'{folder}/share')).unsqueeze(1)
+        other = torch.from_numpy(raw(f'{folder}/other', np.int32)).long()
+        target = share * target + (1 - share) * F.one_hot(other, sums.shape[1]).float()
     if name in ONE_VS_ALL:
-        target = F.one_hot(labels, sums.shape[1]).float() * (1 - smoothing) + smoothing / 2
+        target = target * (1 - smoothing) + smoothing / 2
         scores = torch.sigmoid(sums)
         each = None if weights is None else weights[labels][:, None].expand_as(sums)
         error = F.binary_cross_entropy_with_logits(sums, target, each, reduction='sum') / len(labels)
     else:
         scores = torch.softmax(sums, 1)
-        error = F.cross_entropy(sums, labels, weights, label_smoothing=smoothing, reduction='sum')
+        error = F.cross_entropy(sums, target, weights, label_smoothing=smoothing, reduction='sum')
         error /= len(labels)
     error.backward()
     compare('scores', raw(f'{folder}/scores'), scores.detach().numpy().ravel())

@@ -21,13 +21,18 @@ struct fixture {
     struct model *model;
     struct net *net;
     float *parameters, *gradient, *input, *direction, *moved;
-    int32_t labels[4];
+    int32_t labels[4], other[4];
+    float share[4];
     uint64_t draw[4];
     int n;
 };
 
 static bool fixture_open(struct fixture *f, const char *text, struct error *err) {
-    *f = (struct fixture){.n = 3, .labels = {1, 0, 2}, .draw = {5, 6, 7}};
+    *f = (struct fixture){.n = 3,
+                          .labels = {1, 0, 2},
+                          .other = {2, 0, 1},
+                          .share = {0.3f, 0.9f, 1},
+                          .draw = {5, 6, 7}};
     if (model_parse(&f->model, "test.net", text, NULL, 0, err) ||
         net_open(&f->net, f->model, kernels_best(), 4, NET_TRAIN, err))
         return false;
@@ -79,12 +84,14 @@ static void check_layer(struct tap *tap, struct fixture *f, const struct layer *
         FAIL(tap, "%s: differences give %.6g, the gradient %.6g", layer->name, difference, slope);
 }
 
-static void check(struct tap *tap, const char *name, const char *text) {
+static void check_labels(struct tap *tap, const char *name, const char *text, bool mixed) {
     struct fixture f;
     struct error err = {0};
     if (!fixture_open(&f, text, &err))
         FAIL(tap, "%s", err.text);
     else {
+        if (mixed)
+            net_mixed(f.net, f.other, f.share);
         loss_at(&f, 0);
         net_backward(f.net, f.parameters, f.labels, 1, f.gradient, NULL, NULL);
         for (int i = 0; i < f.model->layer_count; i++)
@@ -93,6 +100,10 @@ static void check(struct tap *tap, const char *name, const char *text) {
     }
     fixture_close(&f);
     tap_result(tap, name);
+}
+
+static void check(struct tap *tap, const char *name, const char *text) {
+    check_labels(tap, name, text, false);
 }
 
 #define UNDER "input 2x9x8\nconv base maps=4 kernel=3 pad=1 act=tanh\n"
@@ -113,6 +124,8 @@ int main(void) {
           "input 5\nsoftmax units=3 smoothing=0.3 class-weights=0.5,0,3\n");
     check(&tap, "weighted logistic",
           "input 5\nlogistic units=3 smoothing=0.3 class-weights=0.5,0,3\n");
+    check_labels(&tap, "softmax of two labels", "input 5\nsoftmax units=3 smoothing=0.3\n", true);
+    check_labels(&tap, "logistic of two labels", "input 5\nlogistic units=3\n", true);
     check(&tap, "logistic", "input 5\ndense units=6 act=tanh\nlogistic units=3\n");
     check(&tap, "conv: stride, padding, kernel not square",
           UNDER "conv maps=5 kernel=5x3 stride=2x1 pad=2x1 act=sigmoid" OVER);

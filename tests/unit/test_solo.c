@@ -22,7 +22,8 @@ struct scene {
     struct model *model;
     float *parameters, *gradient;
     float input[BATCH * INPUTS];
-    int32_t label[BATCH];
+    int32_t label[BATCH], other[BATCH]; // the second one where samples are mixed
+    float share[BATCH];
     uint64_t draw[BATCH];
 };
 
@@ -37,6 +38,10 @@ static void open_scene(struct scene *s) {
         s->input[i] = random_normal(&random);
     for (int i = 0; i < BATCH; i++)
         s->label[i] = (int32_t)random_below(&random, CLASSES);
+    for (int i = 0; i < BATCH; i++) {
+        s->other[i] = (int32_t)random_below(&random, CLASSES);
+        s->share[i] = random_unit(&random);
+    }
 }
 
 static void close_scene(struct scene *s) {
@@ -48,7 +53,12 @@ static void close_scene(struct scene *s) {
 // Gives the loss.
 static double train(struct tap *tap, struct scene *s, int n, bool whole) {
     struct optimizer optimizer = {.rule = RULE_SGD};
-    struct batch batch = {.input = s->input, .label = s->label, .draw = s->draw, .n = n};
+    struct batch batch = {.input = s->input,
+                          .label = s->label,
+                          .other = s->other,
+                          .share = s->share,
+                          .draw = s->draw,
+                          .n = n};
     struct solo solo = {
         .kernels = kernels_best(), .optimizer = &optimizer, .gradient = s->gradient};
     double loss = 0;
@@ -94,6 +104,8 @@ static void test_parts(struct tap *tap) {
         for (int i = 1; i < BATCH; i++) {
             memcpy(often.input + i * INPUTS, often.input, INPUTS * sizeof *often.input);
             often.label[i] = often.label[0];
+            often.other[i] = often.other[0];
+            often.share[i] = often.share[0];
         }
         double loss = train(tap, &once, 1, true);
         CHECK_NEAR(tap, train(tap, &often, BATCH, false), BATCH * loss, 1e-4 * BATCH * loss);

@@ -167,6 +167,7 @@ int worker_open_loop(struct worker *worker, struct error *err) {
         .batch = (int)worker->settings.batch,
         .sync = sync,
         .seed = (uint64_t)worker->settings.seed,
+        .mix = mix_of(&worker->settings, worker->model),
     };
     return loop_open(&worker->loop, &config, err);
 }

@@ -1,0 +1,129 @@
+// The cross-entropy of the output layer, with smoothed targets, weighted classes and mixed labels.
+// It is linear in the targets: the loss of a mixture is the mixture of those of both labels.
+#include <math.h>
+#include <string.h>
+
+#include "model/net_inside.h"
+
+// No probability is believed to be less than the smallest float.
+static double log_loss(float probability) {
+    return -log(probability > 1.17549435e-38f ? (double)probability : 1.17549435e-38);
+}
+
+// What the scores of a sample of one label are to be, and how much each counts.
+struct targets {
+    bool one_vs_all;
+    int classes;
+    // Those of the label 1, the others 0; or, in training, as the output layer smooths them.
+    float label, others;
+    const float *weights; // of classes, in training; NULL: all count alike
+};
+
+static struct targets targets_of(const struct net *net) {
+    const struct layer *layer = model_output(net->model);
+    bool trains = net->mode == NET_TRAIN, one_vs_all = layer->type == &layer_logistic;
+    int classes = model_classes(net->model);
+    float share = trains ? layer->smoothing : 0;
+    float others = share / (one_vs_all ? 2 : (float)classes);
+    return (struct targets){one_vs_all, classes, 1 - share + others, others,
+                            trains ? layer->class_weights.at : NULL};
+}
+
+// What class c of a sample of this label counts: with softmax as that class, "each class's part of
+// the loss", as in PyTorch; one against all, as the label.
+static float weight_of(const struct targets *t, int c, int label) {
+    return t->weights ? t->weights[t->one_vs_all ? label : c] : 1;
+}
+
+// What the targets of a sample count together: 1 where all classes count alike.
+static float weight_of_all(const struct targets *t, int label) {
+    float sum = 0;
+    if (!t->weights || t->one_vs_all)
+        return weight_of(t, label, label);
+    for (int c = 0; t->others > 0 && c < t->classes; c++)
+        sum += c == label ? 0 : t->weights[c];
+    return t->label * t->weights[label] + t->others * sum;
+}
+
+// --- labels -----------------------------------------------------------------------------
+
+void net_mixed(struct net *net, const int32_t *other, const float *share) {
+    net->other = other;
+    net->share = share;
+}
+
+static bool is_label(const struct net *net, int label) {
+    return label >= 0 && label < model_classes(net->model);
+}
+
+// A sample's two labels. The second has no part in what was not mixed.
+struct mixed_label {
+    int label, other;
+    float share;
+};
+
+static struct mixed_label label_of(const struct net *net, const int32_t *labels, int i) {
+    bool mixed = net->share && net->share[i] < 1 && is_label(net, net->other[i]);
+    return (struct mixed_label){labels[i], mixed ? net->other[i] : labels[i],
+                                mixed ? net->share[i] : 1};
+}
+
+// --- the loss ---------------------------------------------------------------------------
+
+// Where its target is 0 a score costs nothing, but for a one-vs-all output.
+static double score_loss(const struct targets *t, float score, float target) {
+    double loss = target > 0 ? (double)target * log_loss(score) : 0;
+    return t->one_vs_all && target < 1 ? loss + (double)(1 - target) * log_loss(1 - score) : loss;
+}
+
+static double label_loss(const struct targets *t, const float *scores, int label) {
+    double loss = (double)weight_of(t, label, label) * score_loss(t, scores[label], t->label);
+    for (int c = 0; (t->one_vs_all || t->others > 0) && c < t->classes; c++)
+        if (c != label)
+            loss += (double)weight_of(t, c, label) * score_loss(t, scores[c], t->others);
+    return loss;
+}
+
+double net_loss(const struct net *net, const int32_t *labels) {
+    const float *scores = net_scores(net);
+    const struct targets targets = targets_of(net);
+    double loss = 0;
+    for (int i = 0; i < net->n; i++, scores += targets.classes) {
+        struct mixed_label of = label_of(net, labels, i);
+        if (!is_label(net, of.label))
+            continue;
+        loss += (double)of.share * label_loss(&targets, scores, of.label);
+        if (of.share < 1)
+            loss += (double)(1 - of.share) * label_loss(&targets, scores, of.other);
+    }
+    return loss;
+}
+
+// --- its error gradients ----------------------------------------------------------------
+
+// Adds scale * (score - target), "(t - a) * F'(a)" of Adam 2.2 with the cross-entropy's slope, in
+// which F' cancels; each target as much as its class counts, and the score as much as all of them.
+static void add_errors(const struct targets *t, float *error, const float *score, int label,
+                       float scale) {
+    float all = weight_of_all(t, label);
+    for (int c = 0; c < t->classes; c++) {
+        float target = c == label ? t->label : t->others;
+        error[c] += scale * (all * score[c] - weight_of(t, c, label) * target);
+    }
+}
+
+void net_output_error(struct net *net, const int32_t *labels, float scale) {
+    const struct pass *pass = &net_output_node(net)->pass;
+    const struct targets targets = targets_of(net);
+    size_t classes = (size_t)targets.classes;
+    memset(pass->dy, 0, (size_t)net->n * classes * sizeof *pass->dy);
+    for (int i = 0; i < net->n; i++) {
+        struct mixed_label of = label_of(net, labels, i);
+        const float *score = pass->y + (size_t)i * classes;
+        float *error = pass->dy + (size_t)i * classes;
+        if (is_label(net, of.label))
+            add_errors(&targets, error, score, of.label, scale * of.share);
+        if (is_label(net, of.label) && of.share < 1)
+            add_errors(&targets, error, score, of.other, scale * (1 - of.share));
+    }
+}
