@@ -618,6 +618,16 @@ int settings_check_texts(const struct settings *settings, struct error *err) {
     return STATUS_OK;
 }
 
+int settings_check_mixing(const struct settings *settings, struct error *err) {
+    const char *way = settings->mixup > 0 ? "mixup" : "cutmix";
+    if (settings->batch > 1 || (settings->mixup <= 0 && settings->cutmix <= 0))
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "%s mixes the samples of a mini-batch, and with a batch of 1 there is nothing "
+                     "to mix",
+                     way);
+}
+
 int settings_check(const struct settings *settings, struct error *err) {
     struct optimizer optimizer;
     struct protocol protocol;
@@ -635,5 +645,7 @@ int settings_check(const struct settings *settings, struct error *err) {
         status = settings_protocol(settings, &protocol, &push, err);
     if (status == STATUS_OK)
         status = check_factors_allowed(settings, &optimizer, push, err);
+    if (status == STATUS_OK)
+        status = settings_check_mixing(settings, err);
     return status;
 }

@@ -108,7 +108,9 @@ const char *settings_key(size_t index);
 const char *settings_live_key(size_t index);
 // Whether a checkpoint can hold them: it is JSON, which is UTF-8. STATUS_USAGE.
 int settings_check_texts(const struct settings *settings, struct error *err);
-// The same, and whether they make sense together. STATUS_USAGE.
+// Whether there is something to mix where samples are to be mixed. STATUS_USAGE.
+int settings_check_mixing(const struct settings *settings, struct error *err);
+// All of these, and whether they make sense together. STATUS_USAGE.
 int settings_check(const struct settings *settings, struct error *err);
 
 // As an object of option names. What does not bear on the result (threads of a

@@ -590,6 +590,8 @@ static int open_feed(struct trainer *trainer, struct error *err) {
     const struct trainer_config *config = trainer->config;
     int status = settings_check_texts(&config->settings, err);
     if (!status)
+        status = settings_check_mixing(&config->settings, err);
+    if (!status)
         status = feed_open(&trainer->feed, &config->settings, trainer->model,
                            &config->checkpoint.classes, &config->data, err);
     if (!status)

@@ -108,6 +108,8 @@ rate_of() {
 END
     run_status 2 tiny --mixup -1 --out x
     [[ "$stderr" = *"--mixup"* ]]
+    run_status 2 tiny --batch 1 --mixup 1 --out x
+    [[ "$stderr" = *"mixup mixes the samples of a mini-batch"* ]]
 }
 
 @test "a large layer, updated in parts, is clipped as a whole, as one thread alone does it" {

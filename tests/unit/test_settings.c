@@ -113,11 +113,29 @@ static void test_texts(struct tap *tap) {
     });
 }
 
+static void test_mixing(struct tap *tap) {
+    TEST(tap, "mini-batches of one sample are not mixed", {
+        struct settings settings = some_settings();
+        struct error err = {0};
+        settings.mixup = settings.cutmix = 0;
+        settings.batch = 1;
+        CHECK_INT(tap, settings_check(&settings, &err), STATUS_OK);
+        settings.cutmix = 1;
+        CHECK_INT(tap, settings_check(&settings, &err), STATUS_USAGE);
+        CHECK_TEXT(tap, err.text,
+                   "cutmix mixes the samples of a mini-batch, and with a batch of 1 there is "
+                   "nothing to mix");
+        settings.batch = 2;
+        CHECK_INT(tap, settings_check(&settings, &err), STATUS_OK);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_write(&tap);
     test_reference(&tap);
     test_memory(&tap);
     test_texts(&tap);
+    test_mixing(&tap);
     return tap_done(&tap);
 }
