@@ -73,13 +73,14 @@ PYTHON
 }
 
 # One worker of a run has the mini-batches of one machine.
-@test "a worker mixes its samples as one machine does, whatever the protocol" {
+@test "data servers change pictures and workers mix them as one machine does, whatever the protocol" {
     local protocol options=(--model smooth.net --data digits.arec --epochs 2 --rate 0.02 --batch 64
         --threads 1 --eval-every 0 --metrics-every 3600 --quiet)
     unset LD_PRELOAD # nothing here has to last
-    adam-worker "${options[@]}" --mixup 0.4 --out mixed
+    local ops='randaugment; perspective 0.3 p=0.5; blur 0.5..2 p=0.5; erase noise p=0.5'
+    adam-worker "${options[@]}" --mixup 0.4 --ops "$ops" --out mixed
     for protocol in hardsync async; do
-        train $protocol 1 64 --set mixup=0.4 --set protocol=$protocol
+        train $protocol 1 64 --set mixup=0.4 --set "ops=$ops" --set protocol=$protocol
         alike mixed $protocol
     done
     # Under softsync the gradients are of weights that are a step old: the losses are nearly the same.
