@@ -9,14 +9,10 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "kernels/kernels.h"
-#include "model/prepared.h"
 #include "report/results.h"
-#include "run/model_ops.h"
-
-enum { BATCH = 32 }; // samples a pass, unless more are faster
 
 const char *const *evaluation_names(const struct evaluation *run) {
-    return (const char *const *)run->names.names;
+    return (const char *const *)run->trained.names.names;
 }
 
 bool evaluation_wants_labels(const struct evaluation *run) {
@@ -29,19 +25,15 @@ bool evaluation_wants_labels(const struct evaluation *run) {
 
 static int open_model(struct evaluation *run, struct error *err) {
     const struct options *o = run->o;
-    struct checkpoint *c = &run->checkpoint;
-    int status = checkpoint_load(c, o->model, o->sets.items, o->sets.count, false, err);
+    struct trained *trained = &run->trained;
+    int status = trained_open(trained, o->model, o->sets.items, o->sets.count, err);
     if (status != STATUS_OK)
         return status;
-    run->model = c->model;
-    run->parameters = c->parameters;
-    int classes = model_classes(c->model);
-    status = predict_classes(&run->names, &c->classes, classes, err);
+    run->model = trained->checkpoint.model;
+    run->parameters = trained->checkpoint.parameters;
+    status = classes_copy(&run->classes, &trained->names, err);
     if (status == STATUS_OK)
-        status = predict_classes(&run->classes, &c->classes, classes, err);
-    if (status != STATUS_OK)
-        return error_context(err, "%s", o->model);
-    status = tally_init(&run->tally, classes, err);
+        status = tally_init(&run->tally, trained->names.count, err);
     if (status == STATUS_OK && o->confusion)
         status = tally_confusion(&run->tally, err);
     return status;
@@ -57,7 +49,7 @@ int evaluation_open_ops(struct evaluation *run, struct error *err) {
                          (int)(offset < 500 ? offset : 500), "", (int)(length < 40 ? length : 40),
                          "^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~");
     }
-    return model_ops_open(&run->input, run->model, err);
+    return STATUS_OK;
 }
 
 // Pictures of the command line are a list like any other: NUL-separated, in a
@@ -119,7 +111,7 @@ static int open_outputs(struct evaluation *run, struct error *err) {
     if (status == STATUS_OK && o->per_sample)
         status = textfile_open(&run->per_sample, o->per_sample, err);
     if (status == STATUS_OK && run->per_sample && !option_is(o->format, "json"))
-        results_scores_head(textfile_stream(run->per_sample), run->names.count,
+        results_scores_head(textfile_stream(run->per_sample), run->trained.names.count,
                             evaluation_names(run));
     return status;
 }
@@ -142,10 +134,8 @@ void evaluation_close(struct evaluation *run) {
     if (run->list >= 0)
         close(run->list);
     ops_free(run->before);
-    ops_free(run->input);
     classes_free(&run->classes);
-    classes_free(&run->names);
-    checkpoint_free(&run->checkpoint);
+    trained_close(&run->trained);
 }
 
 // --- running -----------------------------------------------------------------
@@ -168,7 +158,7 @@ static int tell_sample(void *self, const struct sample *sample, const float *sco
     struct evaluation *run = self;
     const struct options *o = run->o;
     const char *key = key_of(run, sample);
-    int status = STATUS_OK, classes = run->names.count;
+    int status = STATUS_OK, classes = run->trained.names.count;
     int k = o->top > classes ? classes : o->top ? (int)o->top : 1;
     run->told++;
     if (o->network.controller && stop_requested())
@@ -200,22 +190,28 @@ int evaluation_skip(void *self, const struct sample *sample, const struct error 
                        : STATUS_OK;
 }
 
+struct scoring_config evaluation_scoring(const struct evaluation *run) {
+    return (struct scoring_config){
+        .model = run->model,
+        .kernels = kernels_best(),
+        .parameters = run->parameters,
+        .before = run->before,
+        .input = run->trained.input,
+        .decode = {.max_pixels = (uint64_t)run->o->max_pixels},
+        .batch = (int)run->o->batch,
+        .exact = run->o->exact,
+    };
+}
+
 int evaluation_predict(struct evaluation *run, struct error *err) {
     const struct options *o = run->o;
     bool from_pipe = option_is(o->data, "-") || option_is(o->files_from, "-");
     struct predict_config config = {
-        .model = run->model,
-        .kernels = kernels_best(),
-        .parameters = run->parameters,
+        .scoring = evaluation_scoring(run),
         .source = run->source,
         .classes = &run->classes,
-        .known = run->checkpoint.classes.count,
+        .known = run->trained.checkpoint.classes.count,
         .descriptor = from_pipe ? STDIN_FILENO : -1,
-        .before = run->before,
-        .input = run->input,
-        .decode = {.max_pixels = (uint64_t)o->max_pixels},
-        .batch = o->batch ? (int)o->batch : prepared_batch(run->model, kernels_best(), BATCH),
-        .exact = o->exact,
         .threads = (int)o->threads,
         .tally = &run->tally,
         .labelled = evaluation_wants_labels(run),

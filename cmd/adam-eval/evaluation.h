@@ -6,21 +6,20 @@
 #include "cli/progress.h"
 #include "cli/talk.h"
 #include "prep/reject.h"
-#include "run/checkpoint.h"
 #include "store/textfile.h"
 #include "train/predict.h"
+#include "train/trained.h"
 
 struct error;
 
 struct evaluation {
     const struct options *o;
     bool predictions; // what goes to standard output line by line
-    struct checkpoint checkpoint;
+    struct trained trained;
     const struct model *model; // of it, or of the run that is followed
     const float *parameters;
-    struct classes names;   // of the model
     struct classes classes; // of the source: the model's, then what else it has
-    struct ops *before, *input;
+    struct ops *before;
     struct source *source;
     int list;     // of the command line's pictures, or -1
     bool by_path; // samples are files: named by their paths
@@ -36,10 +35,14 @@ struct evaluation {
 
 // All that --model, its samples and its outputs need. evaluation_close also after a failure.
 int evaluation_open(struct evaluation *run, struct error *err);
-// The two parts of it that a model needs which is in memory already, after its tally.
+// The parts of it that a model needs which is in memory already, with its operations, after its
+// tally.
 int evaluation_open_ops(struct evaluation *run, struct error *err);
 int evaluation_open_source(struct evaluation *run, struct error *err);
 void evaluation_close(struct evaluation *run);
+
+// How pictures get their scores. The model and its operations must be there.
+struct scoring_config evaluation_scoring(const struct evaluation *run);
 
 // Classifies all samples, counts them, and tells of each what is wanted.
 int evaluation_predict(struct evaluation *run, struct error *err);

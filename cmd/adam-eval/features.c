@@ -8,7 +8,6 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
-#include "kernels/kernels.h"
 #include "model/cut.h"
 #include "sample/sink.h"
 
@@ -58,9 +57,9 @@ static int find_layer(const struct model *model, const char *name, const struct 
 
 static int open_model(struct features *f, struct error *err) {
     const struct options *o = f->run.o;
-    struct checkpoint *c = &f->run.checkpoint;
+    const struct checkpoint *c = &f->run.trained.checkpoint;
     const struct layer *layer;
-    int status = checkpoint_load(c, o->model, o->sets.items, o->sets.count, false, err);
+    int status = trained_open(&f->run.trained, o->model, o->sets.items, o->sets.count, err);
     if (!status)
         status = find_layer(c->model, o->features, &layer, err);
     if (!status)
@@ -69,6 +68,7 @@ static int open_model(struct features *f, struct error *err) {
         return status;
     f->shape = layer->out;
     f->run.model = f->cut;
+    f->run.parameters = f->parameters;
     return STATUS_OK;
 }
 
@@ -107,25 +107,20 @@ static int put_sample(void *self, const struct sample *sample, const float *valu
 static int pass_samples(struct features *f, struct error *err) {
     const struct options *o = f->run.o;
     bool from_pipe = option_is(o->data, "-") || option_is(o->files_from, "-");
-    const struct predict_config config = {
-        .model = f->cut,
-        .kernels = kernels_best(),
-        .parameters = f->parameters,
+    struct predict_config config = {
+        .scoring = evaluation_scoring(&f->run),
         .source = f->run.source,
         .classes = &f->run.classes,
         .known = CLASSES_MAX,
         .descriptor = from_pipe ? STDIN_FILENO : -1,
-        .before = f->run.before,
-        .input = f->run.input,
-        .decode = {.max_pixels = (uint64_t)o->max_pixels},
-        .batch = o->batch ? (int)o->batch : BATCH,
-        .exact = true,
         .below = true,
         .threads = (int)o->threads,
         .each = put_sample,
         .skip = option_is(o->on_error, "skip") ? evaluation_skip : NULL,
         .self = f,
     };
+    config.scoring.batch = o->batch ? (int)o->batch : BATCH;
+    config.scoring.exact = true;
     progress_start(&f->run.progress, o->quiet);
     int status = predict(&config, err);
     progress_clear(&f->run.progress);

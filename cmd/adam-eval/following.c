@@ -10,6 +10,7 @@
 #include "member/place.h"
 #include "role/follow.h"
 #include "run/metrics.h"
+#include "run/model_ops.h"
 
 static void say_waiting(void *self, const char *text) {
     (void)self;
@@ -54,9 +55,11 @@ static int test_samples(struct evaluation *run, const struct classes *names, str
     int classes = model_classes(run->model);
     int status = tally_init(&run->tally, classes, err);
     if (status == STATUS_OK)
+        status = model_ops_open(&run->trained.input, run->model, err);
+    if (status == STATUS_OK)
         status = evaluation_open_ops(run, err);
     if (status == STATUS_OK && names->count > 0)
-        status = predict_classes(&run->classes, names, classes, err);
+        status = trained_names(&run->classes, names, classes, err);
     if (status == STATUS_OK)
         status = evaluation_open_source(run, err);
     run->predictions = false;

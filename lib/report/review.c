@@ -8,12 +8,11 @@
 #include "core/mem.h"
 #include "image/resize.h"
 #include "kernels/kernels.h"
-#include "model/prepared.h"
 #include "run/model_ops.h"
 #include "train/predict.h"
+#include "train/trained.h"
 
 enum {
-    BATCH = 32,
     SHOTS = 24,
     CLASSES_SHOWN = 2000, // a confusion matrix of more than these is of no use to eyes
     LONGEST_SIDE = 128,
@@ -22,7 +21,7 @@ enum {
 // A right answer that leads by less is a doubtful one.
 #define DOUBT 0.9
 
-// What the predictor tells us into.
+// What the prediction tells us into.
 struct reviewer {
     struct review *review;
     bool *seen; // classes in `typical`
@@ -137,16 +136,15 @@ static int predict_all(struct reviewer *r, const struct checkpoint *checkpoint,
     struct ops *input;
     int status = model_ops_open(&input, checkpoint->model, err);
     struct predict_config config = {
-        .model = checkpoint->model,
-        .kernels = kernels_best(),
-        .parameters = checkpoint->parameters,
+        .scoring = {.model = checkpoint->model,
+                    .kernels = kernels_best(),
+                    .parameters = checkpoint->parameters,
+                    .input = input,
+                    .decode = *decode},
         .source = source,
         .classes = classes,
         .known = checkpoint->classes.count,
         .descriptor = -1,
-        .input = input,
-        .decode = *decode,
-        .batch = prepared_batch(checkpoint->model, kernels_best(), BATCH),
         .threads = threads,
         .tally = &r->review->tally,
         .labelled = true,
@@ -163,7 +161,7 @@ static int predict_all(struct reviewer *r, const struct checkpoint *checkpoint,
 static int open_tally(struct review *review, const struct checkpoint *checkpoint,
                       struct error *err) {
     int classes = model_classes(checkpoint->model);
-    int status = predict_classes(&review->names, &checkpoint->classes, classes, err);
+    int status = trained_names(&review->names, &checkpoint->classes, classes, err);
     if (status == STATUS_OK)
         status = tally_init(&review->tally, classes, err);
     if (status == STATUS_OK && classes <= CLASSES_SHOWN)
@@ -184,9 +182,8 @@ static int review_samples(struct review *review, const struct checkpoint *checkp
     struct source *source = NULL;
     struct reviewer r = {.review = review};
     r.seen = mem_zeroed((size_t)review->tally.classes, sizeof *r.seen);
-    int status = r.seen
-                     ? predict_classes(&classes, &checkpoint->classes, review->tally.classes, err)
-                     : error_nomem(err);
+    int status = r.seen ? trained_names(&classes, &checkpoint->classes, review->tally.classes, err)
+                        : error_nomem(err);
     if (status == STATUS_OK)
         status = source_open(&source, data, options, &classes, err);
     if (status == STATUS_OK)

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +9,6 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/turn.h"
-#include "data/input.h"
-#include "model/prepared.h"
 
 // One sample of a batch.
 struct sample_result {
@@ -21,14 +18,12 @@ struct sample_result {
     bool last;        // the source ended with that status
 };
 
-struct predictor {
+struct prediction {
     const struct predict_config *config;
-    struct input_config input;
-    struct decode_options decode;
+    struct scoring scoring;
     pthread_mutex_t reading; // owns the source and the two below
     bool done;
     uint64_t batches;
-    struct prepared *prepared;
     struct turn turn; // owns what is told and counted
     pthread_mutex_t failing;
     int status; // the first failure
@@ -37,16 +32,14 @@ struct predictor {
 
 // What one thread owns.
 struct predict_thread {
-    struct predictor *predictor;
-    struct net *net;
-    struct input input;
+    struct prediction *prediction;
+    struct scorer scorer;
     struct sample_result *results; // batch
-    struct batch batch;            // the usable ones
     float *below;                  // config->below: what the output layer reads, sample by sample
     size_t taken;                  // floats of it
 };
 
-static void predictor_fail(struct predictor *p, int status, const struct error *why) {
+static void prediction_fail(struct prediction *p, int status, const struct error *why) {
     pthread_mutex_lock(&p->failing);
     if (p->status == STATUS_OK) {
         p->status = status;
@@ -66,7 +59,7 @@ static bool input_waits(int descriptor) {
 // Labels beyond the model's classes: a fault where labels count, else none.
 static int settle_label(const struct predict_config *config, struct sample *sample,
                         struct error *err) {
-    int classes = config->known > 0 ? config->known : model_classes(config->model);
+    int classes = config->known > 0 ? config->known : model_classes(config->scoring.model);
     if (config->labelled && sample->label < 0)
         return error_set(err, STATUS_DATA, "%s: has no label", sample->path);
     if (config->labelled && sample->label >= classes)
@@ -79,11 +72,11 @@ static int settle_label(const struct predict_config *config, struct sample *samp
 
 // Reads the next batch into the thread's results: their count, and the batch's number.
 static int take_samples(struct predict_thread *t, uint64_t *number) {
-    struct predictor *p = t->predictor;
+    struct prediction *p = t->prediction;
     const struct predict_config *config = p->config;
     int n = 0;
     pthread_mutex_lock(&p->reading);
-    while (n < config->batch && !p->done && (n == 0 || input_waits(config->descriptor))) {
+    while (n < p->scoring.config.batch && !p->done && (n == 0 || input_waits(config->descriptor))) {
         struct sample_result *result = &t->results[n];
         bool more = true;
         result->status = source_next(config->source, &result->sample, &more, &result->why);
@@ -106,23 +99,18 @@ static int take_samples(struct predict_thread *t, uint64_t *number) {
 
 // From the sample to its place in the batch.
 static int put_in_batch(struct predict_thread *t, struct sample_result *result) {
-    struct batch *batch = &t->batch;
     struct sample *sample = &result->sample;
     struct error *err = &result->why;
-    int status = sample_decode(sample, &t->predictor->decode, err);
+    int status = sample_decode(sample, &t->prediction->scoring.decode, err);
     if (status != STATUS_OK)
         return status; // it names the path already
-    batch->label[batch->n] = sample->label;
-    status = input_put(&t->input, &sample->image, 0, batch, batch->n, err);
-    if (status != STATUS_OK)
-        return error_context(err, "%s", sample->path);
-    batch->n++;
-    return STATUS_OK;
+    status = scorer_add_picture(&t->scorer, &sample->image, sample->label, err);
+    return status ? error_context(err, "%s", sample->path) : STATUS_OK;
 }
 
 static int tell_result(struct predict_thread *t, struct sample_result *result, const float *scores,
                        struct error *err) {
-    const struct predict_config *config = t->predictor->config;
+    const struct predict_config *config = t->prediction->config;
     bool bad = !result->last && (result->status == STATUS_SKIPPED || result->status == STATUS_DATA);
     if (result->status == STATUS_OK) {
         if (config->tally)
@@ -136,29 +124,31 @@ static int tell_result(struct predict_thread *t, struct sample_result *result, c
 }
 
 static size_t below_size(const struct predict_config *config) {
-    return shape_size(model_output(config->model)->in);
+    return shape_size(model_output(config->scoring.model)->in);
 }
 
 // In the place of the output layer's forward pass, whose scores nobody wants.
 static bool take_below(void *self, const struct layer *layer, float *y, const float *x, int n) {
     struct predict_thread *t = self;
-    const struct predict_config *config = t->predictor->config;
+    const struct predict_config *config = t->prediction->config;
+    const struct model *model = config->scoring.model;
     size_t count = (size_t)n * below_size(config);
-    if (layer != model_output(config->model))
+    if (layer != model_output(model))
         return false;
     memcpy(t->below + t->taken, x, count * sizeof *x);
-    memset(y, 0, (size_t)n * (size_t)model_classes(config->model) * sizeof *y);
+    memset(y, 0, (size_t)n * (size_t)model_classes(model) * sizeof *y);
     t->taken += count;
     return true;
 }
 
-static int tell_batch(struct predict_thread *t, int n, struct error *err) {
-    const struct predict_config *config = t->predictor->config;
-    size_t classes = config->below ? below_size(config) : (size_t)model_classes(config->model);
-    const float *all = config->below ? t->below : net_scores(t->net);
+// `all`: the scores, or what the output layer reads.
+static int tell_batch(struct predict_thread *t, int n, const float *all, struct error *err) {
+    const struct predict_config *config = t->prediction->config;
+    size_t classes =
+        config->below ? below_size(config) : (size_t)model_classes(config->scoring.model);
     int status = STATUS_OK, row = 0;
-    if (config->tally && t->batch.n > 0)
-        config->tally->loss += net_loss(t->net, t->batch.label);
+    if (config->tally && t->scorer.batch.n > 0)
+        config->tally->loss += net_loss(t->scorer.net, t->scorer.batch.label);
     for (int i = 0; i < n && status == STATUS_OK; i++) {
         const float *scores = all + (size_t)row * classes;
         row += t->results[i].status == STATUS_OK;
@@ -168,22 +158,19 @@ static int tell_batch(struct predict_thread *t, int n, struct error *err) {
 }
 
 static int predict_batches(struct predict_thread *t, struct error *err) {
-    struct predictor *p = t->predictor;
+    struct prediction *p = t->prediction;
     uint64_t number;
     int n, status = STATUS_OK;
     while (status == STATUS_OK && (n = take_samples(t, &number)) > 0) {
-        t->batch.n = 0;
+        t->scorer.batch.n = 0;
         for (int i = 0; i < n; i++)
             if (t->results[i].status == STATUS_OK)
                 t->results[i].status = put_in_batch(t, &t->results[i]);
-        if (!p->config->exact)
-            prepared_pass(p->prepared, t->net, number);
         t->taken = 0;
-        if (t->batch.n > 0)
-            net_forward(t->net, p->config->parameters, t->batch.input, t->batch.n, NULL, 0);
+        const float *scores = scorer_pass(&t->scorer, number);
         if (!turn_begin(&p->turn, number))
             break;
-        status = tell_batch(t, n, err);
+        status = tell_batch(t, n, p->config->below ? t->below : scores, err);
         if (status == STATUS_OK)
             turn_end(&p->turn);
     }
@@ -191,72 +178,44 @@ static int predict_batches(struct predict_thread *t, struct error *err) {
 }
 
 static int open_below(struct predict_thread *t, struct error *err) {
-    const struct predict_config *config = t->predictor->config;
-    size_t floats;
-    if (!__builtin_mul_overflow(below_size(config), (size_t)config->batch, &floats))
+    const struct predict_config *config = t->prediction->config;
+    size_t floats, batch = (size_t)t->prediction->scoring.config.batch;
+    if (!__builtin_mul_overflow(below_size(config), batch, &floats))
         t->below = mem_floats(floats);
-    net_shared(t->net, take_below, t);
+    net_shared(t->scorer.net, take_below, t);
     return t->below ? STATUS_OK : error_nomem(err);
 }
 
 static int open_thread(struct predict_thread *t, struct error *err) {
-    const struct predict_config *config = t->predictor->config;
-    size_t batch = (size_t)config->batch, values = input_values(&t->predictor->input);
-    if (__builtin_mul_overflow(values, batch, &values))
-        return error_nomem(err);
-    t->results = mem_zeroed(batch, sizeof *t->results);
-    t->batch.label = mem_zeroed(batch, sizeof *t->batch.label);
-    t->batch.input = mem_floats(values);
-    if (!t->results || !t->batch.label || !t->batch.input)
-        return error_nomem(err);
-    if (input_open(&t->input, &t->predictor->input, err))
-        return STATUS_IO;
-    int status = net_open(&t->net, config->model, config->kernels, config->batch, NET_PREDICT, err);
-    return !status && config->below ? open_below(t, err) : status;
+    const struct scoring *scoring = &t->prediction->scoring;
+    t->results = mem_zeroed((size_t)scoring->config.batch, sizeof *t->results);
+    int status = t->results ? scorer_open(&t->scorer, scoring, err) : error_nomem(err);
+    return !status && t->prediction->config->below ? open_below(t, err) : status;
 }
 
 static void close_thread(struct predict_thread *t) {
-    for (int i = 0; t->results && i < t->predictor->config->batch; i++)
+    for (int i = 0; t->results && i < t->prediction->scoring.config.batch; i++)
         sample_free(&t->results[i].sample);
-    net_close(t->net);
-    input_close(&t->input);
+    scorer_close(&t->scorer);
     free(t->results);
-    free(t->batch.label);
-    free(t->batch.input);
     free(t->below);
 }
 
 static void *predict_thread(void *argument) {
-    struct predict_thread t = {.predictor = argument};
+    struct predict_thread t = {.prediction = argument};
     struct error err = {0};
     int status = open_thread(&t, &err);
     if (status == STATUS_OK)
         status = predict_batches(&t, &err);
     if (status != STATUS_OK)
-        predictor_fail(t.predictor, status, &err);
+        prediction_fail(t.prediction, status, &err);
     close_thread(&t);
     return NULL;
 }
 
-// `take` has checked the labels.
-static struct input_config input_of(const struct predict_config *config) {
-    const struct shape in = model_input(config->model)->out;
-    return (struct input_config){
-        .before = config->before,
-        .input = config->input,
-        .channels = in.c,
-        .height = in.h,
-        .width = in.w,
-        .advise = true,
-    };
-}
-
 int predict(const struct predict_config *config, struct error *err) {
-    struct predictor p = {
-        .config = config, .input = input_of(config), .decode = config->decode, .err = err};
-    input_decode_hint(&p.input, &p.decode); // a JPEG picture may be decoded smaller
-    int status = prepared_open(&p.prepared, config->model, config->kernels, config->parameters,
-                               config->batch, err);
+    struct prediction p = {.config = config, .err = err};
+    int status = scoring_open(&p.scoring, &config->scoring, err);
     if (status)
         return status;
     turn_init(&p.turn);
@@ -266,27 +225,6 @@ int predict(const struct predict_config *config, struct error *err) {
     pthread_mutex_destroy(&p.failing);
     pthread_mutex_destroy(&p.reading);
     turn_free(&p.turn);
-    prepared_close(p.prepared);
+    scoring_close(&p.scoring);
     return status ? status : p.status;
-}
-
-int predict_classes(struct classes *out, const struct classes *given, int count,
-                    struct error *err) {
-    int label, status = STATUS_OK;
-    char number[32];
-    *out = (struct classes){0};
-    if (given->count > count)
-        return error_set(err, STATUS_DATA, "there are %d class names for a model of %d classes",
-                         given->count, count);
-    for (int i = 0; i < given->count && status == STATUS_OK; i++)
-        status = classes_label(out, given->names[i], &label, err);
-    while (out->count < count && status == STATUS_OK) {
-        snprintf(number, sizeof number, "%d", out->count);
-        if (classes_find(out, number) >= 0) // a name that looks like another's number
-            snprintf(number, sizeof number, "class %d", out->count);
-        status = classes_label(out, number, &label, err);
-    }
-    if (status != STATUS_OK)
-        classes_free(out);
-    return status;
 }

@@ -3,16 +3,11 @@
 #ifndef ADAM_TRAIN_PREDICT_H
 #define ADAM_TRAIN_PREDICT_H
 
-#include "model/net.h"
-#include "ops/ops.h"
 #include "sample/source.h"
 #include "train/evaluate.h"
+#include "train/scoring.h"
 
 struct error;
-
-// The class names of a model with `count` outputs: those given, then numbers for
-// outputs that have none. STATUS_DATA when there are more names than outputs.
-int predict_classes(struct classes *out, const struct classes *given, int count, struct error *err);
 
 // Told of each sample, one at a time and in order. sample->image is the picture
 // as it was decoded, before any operation. `scores` has one float a class; with config.below, one
@@ -25,25 +20,18 @@ typedef int predict_skip(void *self, const struct sample *sample, const struct e
                          struct error *err);
 
 struct predict_config {
-    const struct model *model;
-    const struct kernels *kernels;
-    const float *parameters;
+    struct scoring_config scoring;
     struct source *source;
     const struct classes *classes; // the source's; its first names are the model's
     int known;                     // class names of the model: fewer than outputs; 0: as many
     int descriptor;                // of a pipe that the source reads; -1: none
-    const struct ops *before;      // operations before the model's own; may be NULL
-    const struct ops *input;       // the model's input operations; may be NULL
-    struct decode_options decode;
-    int batch;            // samples a pass at most
-    bool exact;           // never by prepared weights (model/prepared.h)
-    bool below;           // `each` gets the values that the output layer reads, not its scores
-    int threads;          // each with its own context
-    struct tally *tally;  // counts the samples; may be NULL
-    bool labelled;        // a sample without a label the model knows is a bad one
-    predict_sample *each; // may be NULL
-    predict_skip *skip;   // NULL: the first bad sample ends the prediction
-    void *self;           // of `each` and `skip`
+    bool below;                    // `each` gets what the output layer reads, not its scores
+    int threads;                   // each with its own context
+    struct tally *tally;           // counts the samples; may be NULL
+    bool labelled;                 // a sample without a label the model knows is a bad one
+    predict_sample *each;          // may be NULL
+    predict_skip *skip;            // NULL: the first bad sample ends the prediction
+    void *self;                    // of `each` and `skip`
 };
 
 // Batches are full while there is input, so that results do not depend on time

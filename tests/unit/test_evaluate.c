@@ -1,5 +1,6 @@
-// Counting, evaluation on threads, and prediction as a stream, each against the
+// Counting, evaluation on threads, prediction as a stream and of an open model, each against the
 // same computed directly.
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "../helper/tap.h"
@@ -9,6 +10,8 @@
 #include "kernels/kernels.h"
 #include "train/evaluate.h"
 #include "train/predict.h"
+#include "train/predictor.h"
+#include "train/trained.h"
 
 enum { COUNT = 103, HEIGHT = 6, WIDTH = 5, PIXELS = HEIGHT * WIDTH, CLASSES = 7, BATCH = 8 };
 
@@ -266,24 +269,36 @@ static int skipped(void *self, const struct sample *sample, const struct error *
     return STATUS_OK;
 }
 
+static struct scoring_config scoring_of(const struct fixture *f) {
+    return (struct scoring_config){.model = f->model,
+                                   .kernels = kernels_best(),
+                                   .parameters = f->parameters,
+                                   .input = f->input,
+                                   .batch = BATCH};
+}
+
+// Predicts with what `config` has, beside model and source.
+static int predict_file(const struct fixture *f, const char *images, const char *labels,
+                        struct predict_config config, struct error *err) {
+    struct source_options options = {.labels = labels};
+    struct classes classes, given = {0};
+    int status = trained_names(&classes, &given, CLASSES, err);
+    if (!status)
+        status = source_open(&config.source, images, &options, &classes, err);
+    config.scoring = scoring_of(f);
+    config.classes = &classes;
+    config.descriptor = -1;
+    if (!status)
+        status = predict(&config, err);
+    source_close(config.source);
+    classes_free(&classes);
+    return status;
+}
+
 static int run_predict(const struct fixture *f, const char *images, const char *labels,
                        struct tally *tally, int threads, predict_skip *skip, struct teller *teller,
                        struct error *err) {
-    struct source_options options = {.labels = labels};
-    struct classes classes, given = {0};
-    struct source *source = NULL;
-    int status = predict_classes(&classes, &given, CLASSES, err);
-    if (!status)
-        status = source_open(&source, images, &options, &classes, err);
-    struct predict_config config = {
-        .model = f->model,
-        .kernels = kernels_best(),
-        .parameters = f->parameters,
-        .source = source,
-        .classes = &classes,
-        .descriptor = -1,
-        .input = f->input,
-        .batch = BATCH,
+    const struct predict_config config = {
         .threads = threads,
         .tally = tally,
         .labelled = labels != NULL,
@@ -291,11 +306,7 @@ static int run_predict(const struct fixture *f, const char *images, const char *
         .skip = skip,
         .self = teller,
     };
-    if (!status)
-        status = predict(&config, err);
-    source_close(source);
-    classes_free(&classes);
-    return status;
+    return predict_file(f, images, labels, config, err);
 }
 
 static void test_predict(struct tap *tap, const struct fixture *f) {
@@ -359,6 +370,94 @@ static void test_unknown_class(struct tap *tap, struct fixture *f) {
     unlink(labels);
 }
 
+// --- a model that stays open ------------------------------------------------------
+
+enum { ASKING = 4 };
+
+// Sample i as a PGM picture, or as the floats that the operation makes of it; sample 5 is cut
+// short.
+static void ask_of(const struct fixture *f, int i, bool picture, uint8_t pgm[PIXELS + 16],
+                   float floats[PIXELS], struct predictor_sample *sample) {
+    int head = snprintf((char *)pgm, 16, "P5 %d %d 255\n", WIDTH, HEIGHT);
+    memcpy(pgm + head, f->pixels[i], PIXELS);
+    for (int p = 0; p < PIXELS; p++)
+        floats[p] = (float)f->pixels[i][p] * (1.0f / 255.0f);
+    sample->bytes = pgm;
+    sample->size = (size_t)head + PIXELS - (i == 5);
+    sample->floats = picture ? NULL : floats;
+}
+
+struct asker {
+    const struct fixture *f;
+    struct predictor *predictor;
+    pthread_t thread;
+    int wrong;
+    float scores[COUNT][CLASSES]; // of pictures, the last time
+};
+
+// All samples, as pictures and as floats in turn.
+static void *ask_all(void *argument) {
+    struct asker *a = argument;
+    static _Thread_local struct predictor_sample samples[COUNT];
+    static _Thread_local uint8_t pgm[COUNT][PIXELS + 16];
+    static _Thread_local float floats[COUNT][PIXELS];
+    for (int round = 0; round < 6; round++) {
+        struct error err = {0};
+        bool pictures = round % 2;
+        for (int i = 0; i < COUNT; i++) {
+            ask_of(a->f, i, pictures, pgm[i], floats[i], &samples[i]);
+            samples[i].scores = a->scores[i];
+        }
+        a->wrong += predictor_score(a->predictor, samples, COUNT, &err) != STATUS_OK;
+        for (int i = 0; i < COUNT; i++) {
+            bool bad = pictures && i == 5;
+            a->wrong += samples[i].status != (bad ? STATUS_DATA : STATUS_OK);
+            for (int c = 0; !bad && c < CLASSES; c++)
+                a->wrong += !(fabs((double)a->scores[i][c] - a->f->scores[i][c]) < 1e-5);
+        }
+    }
+    return NULL;
+}
+
+// The same bits as a stream's, of all batches but the first, which had one sample less.
+static int same_scores(void *self, const struct sample *sample, const float *scores,
+                       struct error *err) {
+    struct asker *a = self;
+    long i = strtol(sample->key, NULL, 10);
+    (void)err;
+    a->wrong += i >= BATCH && memcmp(a->scores[i], scores, sizeof a->scores[i]) != 0;
+    return STATUS_OK;
+}
+
+static void test_predictor(struct tap *tap, const struct fixture *f) {
+    const struct scoring_config config = scoring_of(f);
+    struct asker *askers = calloc(ASKING, sizeof *askers);
+    struct predictor *predictor = NULL;
+    struct error err = {0};
+    TEST(tap, "an open model scores pictures and floats as computed directly, on any threads", {
+        CHECK_INT(tap, predictor_open(&predictor, &config, &err), STATUS_OK);
+        CHECK_INT(tap, predictor_values(predictor), PIXELS);
+        CHECK_INT(tap, predictor_batch(predictor), BATCH);
+        for (int i = 0; i < ASKING; i++) {
+            askers[i].f = f;
+            askers[i].predictor = predictor;
+            if (pthread_create(&askers[i].thread, NULL, ask_all, &askers[i]))
+                exit(2);
+        }
+        for (int i = 0; i < ASKING; i++) {
+            pthread_join(askers[i].thread, NULL);
+            CHECK_INT(tap, askers[i].wrong, 0);
+        }
+    });
+    TEST(tap, "and to the last bit as a stream of the same batches", {
+        const struct predict_config stream = {.threads = 1, .each = same_scores, .self = askers};
+        CHECK_INT(tap, predict_file(f, f->images, NULL, stream, &err), STATUS_OK);
+        CHECK_INT(tap, askers->wrong, 0);
+    });
+    predictor_close(predictor);
+    free(askers);
+}
+
 int main(void) {
     struct tap tap = {0};
     struct fixture *f = calloc(1, sizeof *f);
@@ -367,6 +466,7 @@ int main(void) {
     test_evaluate(&tap, f);
     test_predict(&tap, f);
     test_unknown_class(&tap, f);
+    test_predictor(&tap, f);
     cleanup(f);
     free(f);
     return tap_done(&tap);

@@ -1,0 +1,124 @@
+#include "train/predictor.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/mem.h"
+#include "image/codec.h"
+#include "sample/sample.h"
+
+// What a call has for itself.
+struct seat {
+    struct scorer scorer;
+    struct image image;
+    struct seat *next;
+};
+
+struct predictor {
+    struct scoring scoring;
+    _Atomic uint64_t passes;
+    pthread_mutex_t lock; // of the seats that nobody has
+    struct seat *free;
+};
+
+int predictor_open(struct predictor **out, const struct scoring_config *config, struct error *err) {
+    struct predictor *p = mem_zeroed(1, sizeof *p);
+    if (!p)
+        return error_nomem(err);
+    pthread_mutex_init(&p->lock, NULL);
+    int status = scoring_open(&p->scoring, config, err);
+    if (status)
+        predictor_close(p);
+    else
+        *out = p;
+    return status;
+}
+
+static void seat_close(struct seat *seat) {
+    scorer_close(&seat->scorer);
+    image_free(&seat->image);
+    free(seat);
+}
+
+void predictor_close(struct predictor *p) {
+    if (!p)
+        return;
+    while (p->free) {
+        struct seat *seat = p->free;
+        p->free = seat->next;
+        seat_close(seat);
+    }
+    scoring_close(&p->scoring);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}
+
+int predictor_batch(const struct predictor *p) {
+    return p->scoring.config.batch;
+}
+
+size_t predictor_values(const struct predictor *p) {
+    return input_values(&p->scoring.input);
+}
+
+static int take_seat(struct predictor *p, struct seat **out, struct error *err) {
+    pthread_mutex_lock(&p->lock);
+    struct seat *seat = p->free;
+    if (seat)
+        p->free = seat->next;
+    pthread_mutex_unlock(&p->lock);
+    *out = seat ? seat : mem_zeroed(1, sizeof *seat);
+    if (seat || !*out)
+        return seat ? STATUS_OK : error_nomem(err);
+    int status = scorer_open(&(*out)->scorer, &p->scoring, err);
+    if (status)
+        seat_close(*out);
+    return status;
+}
+
+static void leave_seat(struct predictor *p, struct seat *seat) {
+    pthread_mutex_lock(&p->lock);
+    seat->next = p->free;
+    p->free = seat;
+    pthread_mutex_unlock(&p->lock);
+}
+
+// From the bytes to a place in the mini-batch.
+static void add_sample(struct predictor *p, struct seat *seat, struct predictor_sample *sample) {
+    sample->status = STATUS_OK;
+    if (sample->floats)
+        scorer_add_floats(&seat->scorer, sample->floats);
+    else
+        sample->status = image_decode(&seat->image, sample->bytes, sample->size, &p->scoring.decode,
+                                      &sample->why);
+    if (!sample->floats && sample->status == STATUS_OK)
+        sample->status = scorer_add_picture(&seat->scorer, &seat->image, LABEL_NONE, &sample->why);
+}
+
+static void score_batch(struct predictor *p, struct seat *seat, struct predictor_sample *samples,
+                        int count) {
+    size_t classes = (size_t)model_classes(p->scoring.config.model);
+    seat->scorer.batch.n = 0;
+    for (int i = 0; i < count; i++)
+        add_sample(p, seat, &samples[i]);
+    const float *scores = scorer_pass(&seat->scorer, atomic_fetch_add(&p->passes, 1));
+    for (int i = 0; i < count; i++)
+        if (samples[i].status == STATUS_OK) {
+            memcpy(samples[i].scores, scores, classes * sizeof *scores);
+            scores += classes;
+        }
+}
+
+int predictor_score(struct predictor *p, struct predictor_sample *samples, int count,
+                    struct error *err) {
+    struct seat *seat;
+    int batch = predictor_batch(p), status = take_seat(p, &seat, err);
+    if (status)
+        return status;
+    for (int i = 0; i < count; i += batch)
+        score_batch(p, seat, samples + i, count - i < batch ? count - i : batch);
+    leave_seat(p, seat);
+    return STATUS_OK;
+}

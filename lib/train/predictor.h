@@ -1,0 +1,39 @@
+// A trained model that stays open for predictions of single pictures or a few.
+//
+// Any thread may call predictor_score at any time. Each call that is under way has a scorer of
+// its own (train/scoring.h), which stays open for the next one: so the memory is that of the most
+// calls at a time.
+#ifndef ADAM_TRAIN_PREDICTOR_H
+#define ADAM_TRAIN_PREDICTOR_H
+
+#include "core/error.h"
+#include "train/scoring.h"
+
+struct predictor;
+
+// The caller keeps what `config` points to. STATUS_IO: out of memory.
+int predictor_open(struct predictor **out, const struct scoring_config *config, struct error *err);
+// No call may be under way.
+void predictor_close(struct predictor *predictor);
+
+// Samples of a pass at most.
+int predictor_batch(const struct predictor *predictor);
+// Floats of a sample, channels x height x width.
+size_t predictor_values(const struct predictor *predictor);
+
+// One sample to be scored: an encoded picture of any codec (image/codec.h), or floats.
+struct predictor_sample {
+    const void *bytes;
+    size_t size;
+    const float *floats; // not NULL: predictor_values of them, as after all operations
+    float *scores;       // one a class, written when the status is STATUS_OK
+    int status;          // STATUS_DATA: it cannot be used; STATUS_IO: out of memory
+    struct error why;    // when the status is not STATUS_OK
+};
+
+// Scores the samples in their order, in passes of predictor_batch; each has its own status.
+// STATUS_IO: out of memory before the first.
+int predictor_score(struct predictor *predictor, struct predictor_sample *samples, int count,
+                    struct error *err);
+
+#endif

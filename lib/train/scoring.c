@@ -1,0 +1,88 @@
+#include "train/scoring.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/mem.h"
+#include "model/prepared.h"
+#include "sample/sample.h"
+
+enum { BATCH = 32 }; // samples a pass, unless more are faster
+
+// The caller has checked the labels.
+static struct input_config input_of(const struct scoring_config *config) {
+    const struct shape in = model_input(config->model)->out;
+    return (struct input_config){
+        .before = config->before,
+        .input = config->input,
+        .channels = in.c,
+        .height = in.h,
+        .width = in.w,
+        .advise = true,
+    };
+}
+
+int scoring_open(struct scoring *scoring, const struct scoring_config *config, struct error *err) {
+    *scoring =
+        (struct scoring){.config = *config, .input = input_of(config), .decode = config->decode};
+    if (config->batch == 0)
+        scoring->config.batch = prepared_batch(config->model, config->kernels, BATCH);
+    input_decode_hint(&scoring->input, &scoring->decode); // a JPEG picture may be decoded smaller
+    return prepared_open(&scoring->prepared, config->model, config->kernels, config->parameters,
+                         scoring->config.batch, err);
+}
+
+void scoring_close(struct scoring *scoring) {
+    prepared_close(scoring->prepared);
+    *scoring = (struct scoring){0};
+}
+
+int scorer_open(struct scorer *scorer, const struct scoring *scoring, struct error *err) {
+    const struct scoring_config *config = &scoring->config;
+    size_t batch = (size_t)config->batch, values;
+    *scorer = (struct scorer){.scoring = scoring};
+    if (__builtin_mul_overflow(input_values(&scoring->input), batch, &values))
+        return error_nomem(err);
+    scorer->batch.label = mem_zeroed(batch, sizeof *scorer->batch.label);
+    scorer->batch.input = mem_floats(values);
+    if (!scorer->batch.label || !scorer->batch.input)
+        return error_nomem(err);
+    if (input_open(&scorer->input, &scoring->input, err))
+        return STATUS_IO;
+    return net_open(&scorer->net, config->model, config->kernels, config->batch, NET_PREDICT, err);
+}
+
+void scorer_close(struct scorer *scorer) {
+    net_close(scorer->net);
+    input_close(&scorer->input);
+    free(scorer->batch.label);
+    free(scorer->batch.input);
+    *scorer = (struct scorer){0};
+}
+
+int scorer_add_picture(struct scorer *scorer, const struct image *picture, int32_t label,
+                       struct error *err) {
+    struct batch *batch = &scorer->batch;
+    batch->label[batch->n] = label;
+    int status = input_put(&scorer->input, picture, 0, batch, batch->n, err);
+    batch->n += status == STATUS_OK;
+    return status;
+}
+
+void scorer_add_floats(struct scorer *scorer, const float *values) {
+    struct batch *batch = &scorer->batch;
+    size_t count = input_values(&scorer->scoring->input);
+    batch->label[batch->n] = LABEL_NONE;
+    memcpy(batch->input + (size_t)batch->n++ * count, values, count * sizeof *values);
+}
+
+const float *scorer_pass(struct scorer *scorer, uint64_t number) {
+    const struct scoring *scoring = scorer->scoring;
+    if (!scoring->config.exact)
+        prepared_pass(scoring->prepared, scorer->net, number);
+    if (scorer->batch.n > 0)
+        net_forward(scorer->net, scoring->config.parameters, scorer->batch.input, scorer->batch.n,
+                    NULL, 0);
+    return net_scores(scorer->net);
+}
