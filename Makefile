@@ -13,7 +13,8 @@
 #   make lint            format, static checks, shell scripts, manuals (or one of them:
 #                        format-check tidy cppcheck shellcheck man-check; make lint-quick is
 #                        the first and the last two)
-#   make install         programs, manuals and completions below DESTDIR/PREFIX
+#   make libadam         the library for other programs, shared and static (adam(3))
+#   make install         programs, libadam, manuals and completions below DESTDIR/PREFIX
 #   make uninstall       remove what make install put there
 #   make completions     write completions/ anew from the programs' own tables
 #   make deps test-deps  only install what building or testing needs (Debian)
@@ -57,6 +58,7 @@ BUILD_TOOLS = gcc make libc6-dev protobuf-c-compiler
 # Why each test tool is here.
 TEST_TOOLS += bats                 # runs the tests of the programs
 TEST_TOOLS += iproute2             # machines of network namespaces
+TEST_TOOLS += pkgconf              # finds libadam as its users do
 TEST_TOOLS += jq                   # reads our JSON as a user would
 TEST_TOOLS += curl                 # asks a controller as Prometheus would
 TEST_TOOLS += mandoc               # lints and shows the manuals
@@ -88,9 +90,11 @@ CPPFLAGS ?=
 LDFLAGS ?=
 LDLIBS ?=
 # What the sources need, whatever yours are. Equal bytes from the same seed rest on the flags
-# of floating-point arithmetic.
+# of floating-point arithmetic. All is compiled once, for programs and the shared library alike: as
+# long as nothing but lib/api/adam.h is visible outside, position-independent code of a library is
+# that of a program.
 NEEDED_CPPFLAGS = -Ilib -D_GNU_SOURCE -DADAM_VERSION='"$(VERSION)"'
-NEEDED_CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off
+NEEDED_CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off -fPIC -fvisibility=hidden
 # gold, where it is installed, links twice as fast; of clang's sanitizers it warns in vain.
 LINKER := $(shell command -v ld.gold >/dev/null && echo -fuse-ld=gold)
 # A program loads only the libraries that it uses.
@@ -115,6 +119,9 @@ LIB_SOURCES = $(sort $(wildcard lib/*/*.c lib/*/*/*.c))
 ONNX_FORMAT = $(BUILD)/lib/onnx/onnx.pb-c
 ONNX_FOLDER = /usr/include/onnx
 LIB_OBJECTS = $(LIB_SOURCES:%.c=$(BUILD)/%.o) $(ONNX_FORMAT).o
+# Raised when a program that was linked with libadam would no longer run with it.
+SONAME = 0
+LIBADAM = $(BUILD)/api/libadam.so $(BUILD)/api/libadam.a $(BUILD)/api/adam.pc
 PROGRAMS = $(patsubst cmd/%.c,%,$(sort $(wildcard cmd/*.c)))
 UNIT_TESTS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/unit/*.c)))
 BENCHES = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/bench/*.c)))
@@ -128,12 +135,13 @@ EXAMPLES = $(sort $(wildcard examples/*.* examples/*/*.*))
 C_FILES = $(sort $(wildcard cmd/*.c cmd/*/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
 SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/chaos/run tests/proof/run tests/bench/*.sh examples/*.sh))
 
-.PHONY: all tests fuzzers help deps test-deps demo check bench chaos sim proof fuzz mutants clean always
+.PHONY: all libadam tests fuzzers help deps test-deps demo check bench chaos sim proof fuzz mutants clean always
 .PHONY: lint lint-quick format-check tidy cppcheck shellcheck man-check install uninstall completions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
 all: $(PROGRAMS:%=$(BUILD)/%)
+libadam: $(LIBADAM)
 tests: all $(UNIT_TESTS) $(HELPERS) $(BENCHES) $(SIM)
 fuzzers: $(FUZZERS)
 
@@ -166,6 +174,21 @@ $(BUILD)/lib/onnx/graph.o: | $(ONNX_FORMAT).h
 # the objects.
 $(BUILD)/libadam.a: $(LIB_OBJECTS)
 	rm -f $@ && $(AR) rcsT $@ $^
+
+# The library for others has what lib/api needs of the rest, and shows only adam.h: the shared one
+# since all else is hidden, the static one as a single object in which that was made local.
+$(BUILD)/api/libadam.so: $(BUILD)/lib/api/adam.o lib/api/adam.map $(BUILD)/libadam.a
+	@mkdir -p $(@D)
+	$(CC) -shared -Wl,-soname,libadam.so.$(SONAME),--version-script=lib/api/adam.map,-z,defs \
+		$(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(ALL_LDLIBS)
+$(BUILD)/api/libadam.a: $(BUILD)/lib/api/adam.o $(BUILD)/libadam.a
+	@mkdir -p $(@D)
+	$(LD) -r -o $(@D)/adam.o $^
+	objcopy --localize-hidden $(@D)/adam.o
+	rm -f $@ && $(AR) rcs $@ $(@D)/adam.o
+$(BUILD)/api/adam.pc: lib/api/adam.pc.in always
+	@mkdir -p $(@D)
+	@sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(VERSION),' $< >$@
 
 $(BUILD)/cmd/%.o: private NEEDED_CPPFLAGS += -Icmd
 # A program's main() is cmd/NAME.c; what it is split into lies in the folder cmd/NAME/.
@@ -287,22 +310,28 @@ completions: all
 		$(BUILD)/$$p --completion fish >completions/$$p.fish || exit; \
 	done
 
-# What is installed, as SOURCE=PLACE below the prefix; the library is not.
+# What is installed, as SOURCE=PLACE below the prefix, and symbolic links to it.
 INSTALLED = $(foreach p,$(PROGRAMS),$(BUILD)/$p=bin/$p \
 	completions/$p.bash=share/bash-completion/completions/$p \
 	completions/_$p=share/zsh/site-functions/_$p \
 	completions/$p.fish=share/fish/vendor_completions.d/$p.fish) \
 	$(foreach m,$(MANUALS),$m=share/man/man$(subst .,,$(suffix $m))/$(notdir $m)) \
-	$(foreach e,$(EXAMPLES),$e=share/doc/adam/$e)
+	$(foreach e,$(EXAMPLES),$e=share/doc/adam/$e) \
+	$(BUILD)/api/libadam.so=lib/libadam.so.$(VERSION) $(BUILD)/api/libadam.a=lib/libadam.a \
+	$(BUILD)/api/adam.pc=lib/pkgconfig/adam.pc lib/api/adam.h=include/adam.h
+INSTALLED_LINKS = lib/libadam.so.$(SONAME) lib/libadam.so
 
-install: all
+install: all libadam
 	@for pair in $(INSTALLED); do \
 		[ -x "$${pair%%=*}" ] && mode=755 || mode=644; \
 		install -D -m $$mode "$${pair%%=*}" "$(DESTDIR)$(PREFIX)/$${pair#*=}" || exit; \
 	done
+	@for link in $(INSTALLED_LINKS); do \
+		ln -sf libadam.so.$(VERSION) "$(DESTDIR)$(PREFIX)/$$link" || exit; \
+	done
 
 uninstall:
-	@for pair in $(INSTALLED); do rm -f "$(DESTDIR)$(PREFIX)/$${pair#*=}"; done
+	@for pair in $(INSTALLED) $(INSTALLED_LINKS); do rm -f "$(DESTDIR)$(PREFIX)/$${pair#*=}"; done
 
 clean:
 	rm -rf build

@@ -97,21 +97,21 @@ static void add_sample(struct predictor *p, struct seat *seat, struct predictor_
         sample->status = scorer_add_picture(&seat->scorer, &seat->image, LABEL_NONE, &sample->why);
 }
 
-static void score_batch(struct predictor *p, struct seat *seat, struct predictor_sample *samples,
-                        int count) {
+static void score_batch(struct predictor *p, struct seat *seat,
+                        struct predictor_sample *const *samples, int count) {
     size_t classes = (size_t)model_classes(p->scoring.config.model);
     seat->scorer.batch.n = 0;
     for (int i = 0; i < count; i++)
-        add_sample(p, seat, &samples[i]);
+        add_sample(p, seat, samples[i]);
     const float *scores = scorer_pass(&seat->scorer, atomic_fetch_add(&p->passes, 1));
     for (int i = 0; i < count; i++)
-        if (samples[i].status == STATUS_OK) {
-            memcpy(samples[i].scores, scores, classes * sizeof *scores);
+        if (samples[i]->status == STATUS_OK) {
+            memcpy(samples[i]->scores, scores, classes * sizeof *scores);
             scores += classes;
         }
 }
 
-int predictor_score(struct predictor *p, struct predictor_sample *samples, int count,
+int predictor_score(struct predictor *p, struct predictor_sample *const *samples, int count,
                     struct error *err) {
     struct seat *seat;
     int batch = predictor_batch(p), status = take_seat(p, &seat, err);

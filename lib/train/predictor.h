@@ -33,7 +33,7 @@ struct predictor_sample {
 
 // Scores the samples in their order, in passes of predictor_batch; each has its own status.
 // STATUS_IO: out of memory before the first.
-int predictor_score(struct predictor *predictor, struct predictor_sample *samples, int count,
+int predictor_score(struct predictor *predictor, struct predictor_sample *const *samples, int count,
                     struct error *err);
 
 #endif

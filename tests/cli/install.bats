@@ -54,8 +54,14 @@ setup() {
     [[ "$output" = *--version* ]]
 }
 
-@test "the library is not installed" {
-    [ -z "$(find . -name '*.a' -o -name '*.h' -o -name '*.o')" ]
+@test "of the library only libadam is installed" {
+    [ "$(find . -name '*.a' -o -name '*.h' -o -name '*.o' -o -name '*.so*' -o -name '*.pc' | sort)" = \
+        "./include/adam.h
+./lib/libadam.a
+./lib/libadam.so
+./lib/libadam.so.0
+./lib/libadam.so.$("$BUILD/adam-eval" --version | awk '{ print $2; exit }')
+./lib/pkgconfig/adam.pc" ]
 }
 
 @test "what is installed can be read and run by everyone" {
@@ -66,5 +72,5 @@ setup() {
 @test "uninstall leaves nothing behind" {
     cp -r "$BATS_FILE_TMPDIR/usr" "$BATS_TEST_TMPDIR/usr"
     make -s -C "$ROOT" uninstall DESTDIR="$BATS_TEST_TMPDIR" PREFIX=/usr BUILD="${BUILD#"$ROOT/"}"
-    [ -z "$(find "$BATS_TEST_TMPDIR/usr" -type f)" ]
+    [ -z "$(find "$BATS_TEST_TMPDIR/usr" ! -type d)" ]
 }

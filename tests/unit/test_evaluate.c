@@ -399,6 +399,7 @@ struct asker {
 static void *ask_all(void *argument) {
     struct asker *a = argument;
     static _Thread_local struct predictor_sample samples[COUNT];
+    struct predictor_sample *each[COUNT];
     static _Thread_local uint8_t pgm[COUNT][PIXELS + 16];
     static _Thread_local float floats[COUNT][PIXELS];
     for (int round = 0; round < 6; round++) {
@@ -407,8 +408,9 @@ static void *ask_all(void *argument) {
         for (int i = 0; i < COUNT; i++) {
             ask_of(a->f, i, pictures, pgm[i], floats[i], &samples[i]);
             samples[i].scores = a->scores[i];
+            each[i] = &samples[i];
         }
-        a->wrong += predictor_score(a->predictor, samples, COUNT, &err) != STATUS_OK;
+        a->wrong += predictor_score(a->predictor, each, COUNT, &err) != STATUS_OK;
         for (int i = 0; i < COUNT; i++) {
             bool bad = pictures && i == 5;
             a->wrong += samples[i].status != (bad ? STATUS_DATA : STATUS_OK);
