@@ -52,6 +52,8 @@ LIBRARIES += libjansson-dev        # JSON of metrics, manifests and safetensors 
 LIBRARIES += libnuma-dev           # memory on the node of the thread that uses it
 LIBRARIES += libnng-dev            # connections: TCP, TLS and Unix sockets, asynchronous
 LIBRARIES += libmbedtls-dev        # makes the keys and certificates that nng's TLS reads
+LIBRARIES += libmicrohttpd-dev     # the prediction service: nng's server of HTTP bounds neither callers
+                                   # nor time, and cannot be passed a socket
 LIBRARIES += libprotobuf-c-dev     # the encoding of ONNX files
 LIBRARIES += libonnx-dev           # what is in an ONNX file: onnx.proto
 BUILD_TOOLS = gcc make libc6-dev protobuf-c-compiler
@@ -99,7 +101,7 @@ NEEDED_CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contra
 LINKER := $(shell command -v ld.gold >/dev/null && echo -fuse-ld=gold)
 # A program loads only the libraries that it uses.
 NEEDED_LDFLAGS = -pthread -Wl,--as-needed $(SANFLAGS) $(LINKER)
-NEEDED_LDLIBS = -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -ljansson -lnuma -lprotobuf-c -lm
+NEEDED_LDLIBS = -lnng -lmicrohttpd -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz -ljansson -lnuma -lprotobuf-c -lm
 
 # Only kernel files get special compiler flags: by the folder they are in. Pictures
 # come out the same on every processor, so no other folder than lib/kernels may
@@ -169,6 +171,7 @@ $(ONNX_FORMAT).o: $(ONNX_FORMAT).c
 	$(CC) $(ALL_CPPFLAGS) -DNDEBUG $(ALL_CFLAGS) -c -o $@ $<
 $(BUILD)/lib/onnx/%.o: private NEEDED_CPPFLAGS += -I$(BUILD)/lib/onnx
 $(BUILD)/lib/onnx/graph.o: | $(ONNX_FORMAT).h
+$(BUILD)/lib/answer/page.o: lib/answer/page.html
 
 # Made anew each time, so that no object of a deleted source stays in it; it only names
 # the objects.

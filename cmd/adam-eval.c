@@ -1,12 +1,13 @@
 // adam-eval: a model's accuracy on labelled samples, or its predictions, one
-// line each, as a filter; or the accuracy of a model that is being trained, again
-// and again. Its parts are in cmd/adam-eval/.
+// line each, as a filter, or as a service over HTTP; or the accuracy of a model that
+// is being trained, again and again. Its parts are in cmd/adam-eval/.
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "adam-eval/evaluation.h"
 #include "adam-eval/features.h"
 #include "adam-eval/following.h"
+#include "adam-eval/serving.h"
 #include "core/clock.h"
 #include "core/cpu.h"
 #include "core/error.h"
@@ -113,9 +114,10 @@ int main(int argc, char **argv) {
     talk_begin();
     network_default(&o.network);
     if (options_parse(&o, argc, argv, &status, &err))
-        status = o.network.controller ? follow_until_done(&o, &err)
-                 : o.features         ? features_write(&o, &err)
-                                      : evaluate_model(&o, &err);
+        status = o.network.listen       ? serve_until_stopped(&o, &err)
+                 : o.network.controller ? follow_until_done(&o, &err)
+                 : o.features           ? features_write(&o, &err)
+                                        : evaluate_model(&o, &err);
     if (err.status != STATUS_OK)
         talk_error(PROGRAM, &err);
     free(o.sets.items);

@@ -46,6 +46,10 @@ _adam_eval() {
     :--every) return ;;
     :--name) return ;;
     :--keys) offer -f; return ;;
+    :--listen | :-l) return ;;
+    :--port-file) offer -f; return ;;
+    :--max-body) return ;;
+    :--patience) return ;;
     :--print) offer -W 'figures predictions'; return ;;
     :--top | :-k) return ;;
     :--confusion) offer -f; return ;;
@@ -62,7 +66,11 @@ _adam_eval() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
+<<<<<<< HEAD
     :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --print --top -k --json --confusion --per-class --per-sample --format --features --out -o --force -f --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
+=======
+    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --listen -l --port-file --max-body --patience --print --top -k --json --confusion --per-class --per-sample --format --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
+>>>>>>> 8ffde2a (adam-eval --listen answers over HTTP what is in a picture)
     :*) offer -f ;;
     esac
 }

@@ -23,7 +23,7 @@ bool evaluation_wants_labels(const struct evaluation *run) {
 
 // --- opening -----------------------------------------------------------------
 
-static int open_model(struct evaluation *run, struct error *err) {
+int evaluation_open_model(struct evaluation *run, struct error *err) {
     const struct options *o = run->o;
     struct trained *trained = &run->trained;
     int status = trained_open(trained, o->model, o->sets.items, o->sets.count, err);
@@ -117,7 +117,7 @@ static int open_outputs(struct evaluation *run, struct error *err) {
 }
 
 int evaluation_open(struct evaluation *run, struct error *err) {
-    int status = open_model(run, err);
+    int status = evaluation_open_model(run, err);
     if (status == STATUS_OK)
         status = evaluation_open_ops(run, err);
     if (status == STATUS_OK)

@@ -35,6 +35,8 @@ struct evaluation {
 
 // All that --model, its samples and its outputs need. evaluation_close also after a failure.
 int evaluation_open(struct evaluation *run, struct error *err);
+// The model of --model alone, with its operations.
+int evaluation_open_model(struct evaluation *run, struct error *err);
 // The parts of it that a model needs which is in memory already, with its operations, after its
 // tally.
 int evaluation_open_ops(struct evaluation *run, struct error *err);

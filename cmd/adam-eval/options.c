@@ -36,10 +36,26 @@ static int check_features(const struct options *o, struct error *err) {
     return STATUS_OK;
 }
 
+// A service has its samples from those who ask, and prints nothing.
+static int check_serving(const struct options *o, struct error *err) {
+    if (!o->model)
+        return error_set(err, STATUS_USAGE, "--listen needs --model");
+    if (o->data || o->files_from || o->picture_count > 0 || o->network.controller)
+        return error_set(err, STATUS_USAGE, "--listen has its pictures from those who ask");
+    if (o->print || o->confusion || o->per_class || o->per_sample || o->reject || o->features ||
+        o->min_top1 >= 0)
+        return error_set(err, STATUS_USAGE, "--listen prints nothing");
+    return STATUS_OK;
+}
+
 static int check_options(const struct options *o, struct error *err) {
     int status = check_features(o, err);
     if (status)
         return status;
+    if (o->network.listen)
+        return check_serving(o, err);
+    if (o->network.port_file || o->max_body || o->patience > 0)
+        return error_set(err, STATUS_USAGE, "--port-file, --max-body and --patience need --listen");
     if (o->network.controller)
         return check_following(o, err);
     if (!o->model && o->picture_count == 1 && !o->data)
@@ -106,6 +122,13 @@ bool options_parse(struct options *o, int argc, char **argv, int *status, struct
         TIME(0, "every", "TIME", &o->every, "30s", "time between the starts of two tests"),
         TEXT(0, "name", "NAME", &o->network.name, "host-PID", "of this process, for people"),
         SECRET_ROWS(&o->network),
+        HEADING("Service"),
+        TEXT('l', "listen", "URL", &o->network.listen, NULL,
+             "answer at http://HOST:PORT, or at a socket of systemd"),
+        TEXT(0, "port-file", "FILE", &o->network.port_file, NULL, "write the URL there when bound"),
+        BYTES(0, "max-body", "BYTES", &o->max_body, "32M", "refuse larger requests"),
+        TIME(0, "patience", "TIME", &o->patience, "30s",
+             "time for a request to arrive, and its answer to be taken"),
         HEADING("Output"),
         CHOICE(0, "print", "WHAT", &o->print, print_choices, NULL, "what goes to standard output"),
         INT('k', "top", "N", &o->top, 1, 1000000, "1", "print the N best classes of each sample"),
@@ -132,8 +155,8 @@ bool options_parse(struct options *o, int argc, char **argv, int *status, struct
         .name = PROGRAM,
         .synopsis = "--model DIR --data FILE [options]\n--model DIR --files-from FILE [options]\n"
                     "--model DIR [options] PICTURE ...\n"
-                    "--model DIR --data FILE --features LAYER --out FILE [options]\n--follow DIR "
-                    "--data FILE [options]",
+                    "--model DIR --data FILE --features LAYER --out FILE [options]\n"
+                    "--model DIR --listen URL [options]\n--follow DIR --data FILE [options]",
         .about = "measure a model, or predict with it",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,

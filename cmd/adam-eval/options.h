@@ -19,10 +19,10 @@ struct options {
     struct option_list sets;
     char **pictures; // operands
     int picture_count;
-    int64_t top, threads, batch, max_pixels;
-    double min_top1, every;
+    int64_t top, threads, batch, max_pixels, max_body;
+    double min_top1, every, patience;
     bool null, json, exact, force, quiet;
-    struct network network; // its controller is whom to follow
+    struct network network; // its controller is whom to follow; where to listen
 };
 
 static inline bool option_is(const char *text, const char *what) {

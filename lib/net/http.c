@@ -1,10 +1,7 @@
 // One thread looks at all connections with poll(2). Each carries one request and its answer.
 #include "net/http.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -18,14 +15,11 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/mem.h"
-#include "core/random.h"
-#include "net/address.h"
+#include "net/http_listen.h"
 #include "net/places.h"
-#include "proto/proto.h"
 
 enum {
     CALLERS = 256,
-    BACKLOG = 1024,
     HEAD = 4096,     // bytes of a request
     DEADLINE = 5000, // milliseconds from the call to the end of the answer
     REST = 100,      // milliseconds, when the process has no descriptors left
@@ -125,13 +119,6 @@ static void drop_caller(struct http *http, size_t index) {
     http->callers[index] = http->callers[--http->count];
 }
 
-static uint64_t origin_of(const struct sockaddr_storage *from) {
-    const struct sockaddr_in *four = (const void *)from;
-    const struct sockaddr_in6 *six = (const void *)from;
-    return from->ss_family == AF_INET6 ? hash_bytes(&six->sin6_addr, sizeof six->sin6_addr)
-                                       : hash_bytes(&four->sin_addr, sizeof four->sin_addr);
-}
-
 // Where all places are taken, whose is a newcomer's, or how long there will be none. Before it
 // is accepted its address is not known: that of the most callers counts.
 static bool make_room_for_caller(struct http *http, uint64_t now, uint64_t *wait) {
@@ -160,7 +147,7 @@ static void accept_stream(struct http *http, uint64_t now) {
         return;
     }
     caller->fd = fd;
-    caller->place = (struct place){origin_of(&from), now};
+    caller->place = (struct place){http_origin((struct sockaddr *)&from), now};
     http->callers[http->count++] = caller;
 }
 
@@ -221,49 +208,8 @@ static void *serve_callers(void *context) {
 
 // --- beginning and end ----------------------------------------------------------------
 
-static int check_http_address(const char *address, bool insecure, struct error *err) {
-    char tcp[PROTO_ADDRESS_MAX + 16];
-    if (snprintf(tcp, sizeof tcp, "tcp://%s", address) >= (int)sizeof tcp)
-        return error_set(err, STATUS_USAGE, "--http: the address is too long");
-    int status = address_check(tcp, false, insecure, err);
-    return status ? error_context(err, "--http %s", address) : STATUS_OK;
-}
-
-static int listen_error(const char *address, const char *why, struct error *err) {
-    return error_set(err, STATUS_UNAVAILABLE, "--http %s: %s", address, why);
-}
-
-// HOST:PORT, or [HOST]:PORT; the host of all interfaces may be empty or *.
-static int resolve_address(struct addrinfo **found, const char *address, struct error *err) {
-    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
-    const char *colon = strrchr(address, ':');
-    char host[PROTO_ADDRESS_MAX];
-    size_t length = colon ? (size_t)(colon - address) : 0;
-    bool brackets = length >= 2 && address[0] == '[' && address[length - 1] == ']';
-    snprintf(host, sizeof host, "%.*s", (int)(length - (brackets ? 2 : 0)), address + brackets);
-    bool all = !*host || !strcmp(host, "*");
-    int failed = getaddrinfo(all ? NULL : host, colon ? colon + 1 : "", &hints, found);
-    return failed ? listen_error(address, gai_strerror(failed), err) : STATUS_OK;
-}
-
-static int listen_at(struct http *http, const char *address, struct error *err) {
-    struct addrinfo *at;
-    int one = 1, status = resolve_address(&at, address, err);
-    if (status)
-        return status;
-    http->fd = socket(at->ai_family, at->ai_socktype | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    if (http->fd < 0 || setsockopt(http->fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
-        bind(http->fd, at->ai_addr, at->ai_addrlen) || listen(http->fd, BACKLOG))
-        status = listen_error(address, strerror(errno), err);
-    freeaddrinfo(at);
-    return status;
-}
-
 int http_open(struct http **out, const char *address, bool insecure, const char *path,
               struct error *err) {
-    int status = check_http_address(address, insecure, err);
-    if (status)
-        return status;
     struct http *http = mem_zeroed(1, sizeof *http);
     if (!http)
         return error_nomem(err);
@@ -271,8 +217,8 @@ int http_open(struct http **out, const char *address, bool insecure, const char 
     http->path = path;
     http->fd = -1;
     http->wake = eventfd(0, EFD_CLOEXEC);
-    status = http->wake < 0 ? error_errno(err, STATUS_IO, "--http %s", address)
-                            : listen_at(http, address, err);
+    int status = http->wake < 0 ? error_errno(err, STATUS_IO, "--http %s", address)
+                                : http_listen(&http->fd, "--http", address, insecure, err);
     if (!status && pthread_create(&http->thread, NULL, serve_callers, http))
         status = error_set(err, STATUS_IO, "--http %s: cannot start a thread", address);
     http->started = !status;

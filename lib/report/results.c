@@ -78,7 +78,7 @@ void results_confusion(FILE *out, const struct tally *tally, const char *const *
     putc('\n', out);
 }
 
-static json_t *top_list(const float *scores, const int *top, int k, const char *const *names) {
+json_t *results_top(const float *scores, const int *top, int k, const char *const *names) {
     json_t *list = json_array();
     for (int i = 0; i < k; i++)
         json_append(&list, json_pack("{s:o, s:o}", "class", json_text(names[top[i]]), "score",
@@ -93,7 +93,7 @@ int results_prediction(FILE *out, const char *key, int32_t label, const float *s
         return put_json_line(out,
                              json_pack("{s:o, s:o, s:o}", "key", json_text(key), "label",
                                        name_or_null(label, names), "top",
-                                       top_list(scores, top, k, names)),
+                                       results_top(scores, top, k, names)),
                              err);
     printable_value(out, key);
     for (int i = 0; i < k; i++) {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "core/json.h"
 #include "train/evaluate.h"
 
 struct error;
@@ -24,6 +25,10 @@ void results_confusion(FILE *out, const struct tally *tally, const char *const *
 int results_prediction(FILE *out, const char *key, int32_t label, const float *scores,
                        const int *top, int k, const char *const *names, bool json,
                        struct error *err);
+
+// The same k classes: [{"class": NAME, "score": NUMBER}, ...], a new reference. NULL: out of
+// memory.
+json_t *results_top(const float *scores, const int *top, int k, const char *const *names);
 
 // A sample with the scores of all classes: the line of names, and one a sample.
 void results_scores_head(FILE *out, int classes, const char *const *names);

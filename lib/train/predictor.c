@@ -63,6 +63,10 @@ size_t predictor_values(const struct predictor *p) {
     return input_values(&p->scoring.input);
 }
 
+uint64_t predictor_passes(const struct predictor *p) {
+    return atomic_load(&p->passes);
+}
+
 static int take_seat(struct predictor *p, struct seat **out, struct error *err) {
     pthread_mutex_lock(&p->lock);
     struct seat *seat = p->free;
@@ -103,6 +107,8 @@ static void score_batch(struct predictor *p, struct seat *seat,
     seat->scorer.batch.n = 0;
     for (int i = 0; i < count; i++)
         add_sample(p, seat, samples[i]);
+    if (seat->scorer.batch.n == 0)
+        return;
     const float *scores = scorer_pass(&seat->scorer, atomic_fetch_add(&p->passes, 1));
     for (int i = 0; i < count; i++)
         if (samples[i]->status == STATUS_OK) {

@@ -21,6 +21,9 @@ int predictor_batch(const struct predictor *predictor);
 // Floats of a sample, channels x height x width.
 size_t predictor_values(const struct predictor *predictor);
 
+// Passes through the net until now.
+uint64_t predictor_passes(const struct predictor *predictor);
+
 // One sample to be scored: an encoded picture of any codec (image/codec.h), or floats.
 struct predictor_sample {
     const void *bytes;

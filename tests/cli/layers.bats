@@ -101,6 +101,7 @@ on_objects() {
         [mbedtls/ctr_drbg.h]=net [mbedtls/ecp.h]=net [mbedtls/entropy.h]=net [mbedtls/error.h]=net
         [mbedtls/pk.h]=net [mbedtls/platform_util.h]=net [mbedtls/x509_crt.h]=net
         [onnx.pb-c.h]=onnx
+        [microhttpd.h]=answer [mbedtls/base64.h]=answer
         [jansson.h]=core [numa.h]=core [numaif.h]=core)
     # Whatever libc, the kernel and the compiler bring may be used anywhere.
     { dpkg -L libc6-dev linux-libc-dev; find "$(gcc -print-file-name=include)"; } |

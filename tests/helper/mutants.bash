@@ -25,7 +25,7 @@ if command -v ld.gold >/dev/null; then LINKER=-fuse-ld=gold; fi
 # mutant_linked PROGRAM OBJECT...: with ./mutant.o in its place of the library.
 mutant_linked() {
     gcc -pthread ${LINKER:-} -Wl,--as-needed -Wl,--strip-all -o "$1" mutant.o "${@:2}" \
-        "$BUILD/libadam.a" -lnng -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz \
+        "$BUILD/libadam.a" -lnng -lmicrohttpd -lmbedtls -lmbedx509 -lmbedcrypto -larchive -lpng -ljpeg -lz \
         -ljansson -lnuma -lprotobuf-c -lm 2>log
 }
 

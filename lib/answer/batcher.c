@@ -1,0 +1,211 @@
+#include "answer/batcher.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "core/clock.h"
+#include "core/error.h"
+#include "core/mem.h"
+
+// Requests in the order of their coming.
+struct row {
+    struct ask *first, **end;
+};
+
+struct batcher {
+    struct predictor *predictor;
+    double window;
+    int batch;
+    pthread_mutex_t lock; // of all below
+    pthread_cond_t came;
+    struct row closed, open; // requests that wait for `open`, and for a pass
+    int waiting;             // samples of `open` that no thread has taken
+    bool ends;
+    struct hand *hands; // the threads
+    int threads, started;
+};
+
+// One thread, and a batch that it has taken.
+struct hand {
+    struct batcher *batcher;
+    pthread_t thread;
+    struct predictor_sample **samples;
+    struct ask **asks; // whose each sample is
+};
+
+static void row_put(struct row *row, struct ask *ask) {
+    ask->next = NULL;
+    *row->end = ask;
+    row->end = &ask->next;
+}
+
+static struct ask *row_take(struct row *row) {
+    struct ask *ask = row->first;
+    row->first = ask->next;
+    if (!row->first)
+        row->end = &row->first;
+    return ask;
+}
+
+// Waits for news, until `end` at the latest; below 0: without end.
+static void wait_until(struct batcher *b, double end) {
+    struct timespec at = {.tv_sec = (time_t)end};
+    at.tv_nsec = (long)((end - (double)at.tv_sec) * 1e9);
+    if (end < 0)
+        pthread_cond_wait(&b->came, &b->lock);
+    else
+        pthread_cond_clockwait(&b->came, &b->lock, CLOCK_MONOTONIC, &at);
+}
+
+// Finds the samples of the oldest request. The lock is not held meanwhile.
+static void open_ask(struct batcher *b) {
+    struct ask *ask = row_take(&b->closed);
+    pthread_mutex_unlock(&b->lock);
+    bool any = ask->open(ask) && ask->count > 0;
+    if (!any)
+        ask->done(ask);
+    pthread_mutex_lock(&b->lock);
+    if (!any)
+        return;
+    ask->taken = 0;
+    ask->left = ask->count;
+    ask->since = clock_seconds();
+    row_put(&b->open, ask);
+    b->waiting += ask->count;
+    pthread_cond_broadcast(&b->came);
+}
+
+// The oldest samples, at most a batch.
+static int take_samples(struct batcher *b, struct hand *hand) {
+    int n = 0;
+    while (b->open.first && n < b->batch) {
+        struct ask *ask = b->open.first;
+        hand->asks[n] = ask;
+        hand->samples[n++] = &ask->samples[ask->taken++];
+        if (ask->taken == ask->count)
+            row_take(&b->open);
+    }
+    b->waiting -= n;
+    return n;
+}
+
+static void score_samples(struct batcher *b, struct hand *hand, int n) {
+    struct error err = {0};
+    int status = predictor_score(b->predictor, hand->samples, n, &err);
+    for (int i = 0; i < n && status; i++) {
+        hand->samples[i]->status = status;
+        hand->samples[i]->why = err;
+    }
+}
+
+// Each request whose last sample was among these is done.
+static void leave_samples(struct batcher *b, const struct hand *hand, int n) {
+    for (int i = 0; i < n; i++) {
+        pthread_mutex_lock(&b->lock);
+        bool last = --hand->asks[i]->left == 0;
+        pthread_mutex_unlock(&b->lock);
+        if (last)
+            hand->asks[i]->done(hand->asks[i]);
+    }
+}
+
+// What the thread should do next, with the lock: true while there will be something.
+static bool wait_for_samples(struct batcher *b) {
+    for (;;) {
+        if (b->closed.first) {
+            open_ask(b);
+            continue;
+        }
+        if (b->ends && !b->open.first)
+            return false;
+        double now = clock_seconds(), end = b->open.first ? b->open.first->since + b->window : -1;
+        if (b->open.first && (b->waiting >= b->batch || now >= end || b->ends))
+            return true;
+        wait_until(b, end);
+    }
+}
+
+static void *work(void *argument) {
+    struct hand *hand = argument;
+    struct batcher *b = hand->batcher;
+    pthread_mutex_lock(&b->lock);
+    while (wait_for_samples(b)) {
+        int n = take_samples(b, hand);
+        pthread_mutex_unlock(&b->lock);
+        score_samples(b, hand, n);
+        leave_samples(b, hand, n);
+        pthread_mutex_lock(&b->lock);
+    }
+    pthread_mutex_unlock(&b->lock);
+    return NULL;
+}
+
+static int start_hand(struct batcher *b, struct hand *hand, struct error *err) {
+    hand->batcher = b;
+    hand->samples = mem_array((size_t)b->batch, sizeof(struct predictor_sample *));
+    hand->asks = mem_array((size_t)b->batch, sizeof(struct ask *));
+    if (!hand->samples || !hand->asks)
+        return error_nomem(err);
+    if (pthread_create(&hand->thread, NULL, work, hand))
+        return error_set(err, STATUS_IO, "cannot start a thread");
+    b->started++;
+    return STATUS_OK;
+}
+
+static int start_hands(struct batcher *b, struct error *err) {
+    int status = STATUS_OK;
+    b->hands = mem_zeroed((size_t)b->threads, sizeof *b->hands);
+    if (!b->hands)
+        return error_nomem(err);
+    for (int i = 0; i < b->threads && !status; i++)
+        status = start_hand(b, &b->hands[i], err);
+    return status;
+}
+
+int batcher_open(struct batcher **out, struct predictor *predictor, int threads, double window,
+                 struct error *err) {
+    struct batcher *b = mem_zeroed(1, sizeof *b);
+    if (!b)
+        return error_nomem(err);
+    b->predictor = predictor;
+    b->window = window;
+    b->batch = predictor_batch(predictor);
+    b->closed.end = &b->closed.first;
+    b->open.end = &b->open.first;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_cond_init(&b->came, NULL);
+    b->threads = threads;
+    int status = start_hands(b, err);
+    if (status)
+        batcher_close(b);
+    else
+        *out = b;
+    return status;
+}
+
+void batcher_put(struct batcher *b, struct ask *ask) {
+    pthread_mutex_lock(&b->lock);
+    row_put(&b->closed, ask);
+    pthread_cond_signal(&b->came);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void batcher_close(struct batcher *b) {
+    if (!b)
+        return;
+    pthread_mutex_lock(&b->lock);
+    b->ends = true;
+    pthread_cond_broadcast(&b->came);
+    pthread_mutex_unlock(&b->lock);
+    for (int i = 0; i < b->started; i++)
+        pthread_join(b->hands[i].thread, NULL);
+    for (int i = 0; b->hands && i < b->threads; i++) {
+        free(b->hands[i].samples);
+        free(b->hands[i].asks);
+    }
+    pthread_cond_destroy(&b->came);
+    pthread_mutex_destroy(&b->lock);
+    free(b->hands);
+    free(b);
+}

@@ -1,0 +1,137 @@
+// Who is connected, in which state, and for how long.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "answer/service_internal.h"
+#include "core/clock.h"
+#include "core/mem.h"
+#include "net/http_listen.h"
+
+enum { FAREWELL = 1000 }; // milliseconds for a refused caller to read why
+
+static uint64_t now_ms(void) {
+    return (uint64_t)(clock_seconds() * 1000);
+}
+
+void caller_turns(struct caller *caller, enum caller_state state) {
+    caller->state = state;
+    caller->place.since = now_ms();
+}
+
+void caller_refuse(struct service *service, struct caller *caller, int code, const char *why) {
+    char head[256];
+    char *text = error_text(why);
+    if (text) {
+        int n = snprintf(head, sizeof head,
+                         "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
+                         "Content-Length: %zu\r\nConnection: close\r\n\r\n",
+                         code, MHD_get_reason_phrase_for((unsigned)code), strlen(text));
+        send(caller->fd, head, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
+        send(caller->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
+    free(text);
+    shutdown(caller->fd, SHUT_WR);
+    figures_request(&service->figures, code);
+    caller_turns(caller, CALLER_REFUSED);
+}
+
+// One of those who have not asked anything yet goes; false: there is none that may.
+static bool displace_one(struct service *service, uint64_t now) {
+    struct place places[CALLERS + CALLERS_BESIDE];
+    struct caller *whose[CALLERS + CALLERS_BESIDE];
+    size_t count = 0;
+    uint64_t wait;
+    for (size_t i = 0; i < service->count; i++) {
+        struct caller *caller = service->callers[i];
+        if (caller->state == CALLER_SILENT || caller->state == CALLER_SENDS) {
+            places[count] = caller->place;
+            whose[count++] = caller;
+        }
+    }
+    // Of no newcomer in particular: that of the most callers counts.
+    size_t index = count ? places_choose(places, count, places[0].origin, now, &wait) : 0;
+    if (index == count)
+        return false;
+    shutdown(whose[index]->fd, SHUT_RDWR);
+    caller_turns(whose[index], CALLER_REFUSED);
+    return true;
+}
+
+// As many go as there are beyond those who may stay, and have not been told to go.
+static void make_room(struct service *service, uint64_t now) {
+    size_t stay = 0;
+    for (size_t i = 0; i < service->count; i++)
+        stay += service->callers[i]->state != CALLER_REFUSED;
+    while (stay > CALLERS && displace_one(service, now))
+        stay--;
+}
+
+static void caller_comes(struct service *service, struct MHD_Connection *connection,
+                         void **context) {
+    const union MHD_ConnectionInfo *fd =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    const union MHD_ConnectionInfo *from =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    bool room = service->count < sizeof service->callers / sizeof *service->callers;
+    struct caller *caller = room ? mem_zeroed(1, sizeof *caller) : NULL;
+    *context = caller;
+    if (!caller) { // it has no place, and its requests are not heard
+        shutdown(fd->connect_fd, SHUT_RDWR);
+        return;
+    }
+    caller->fd = fd->connect_fd;
+    caller->place.origin = http_origin(from->client_addr);
+    caller_turns(caller, CALLER_SILENT);
+    service->callers[service->count++] = caller;
+}
+
+static void caller_goes(struct service *service, struct caller *caller) {
+    for (size_t i = 0; i < service->count; i++)
+        if (service->callers[i] == caller)
+            service->callers[i] = service->callers[--service->count];
+    free(caller);
+}
+
+void callers_notify(void *self, struct MHD_Connection *connection, void **socket_context,
+                    enum MHD_ConnectionNotificationCode code) {
+    if (code == MHD_CONNECTION_NOTIFY_STARTED)
+        caller_comes(self, connection, socket_context);
+    else if (*socket_context)
+        caller_goes(self, *socket_context);
+}
+
+// Whether a caller from whom something is to come has gone. The daemon's edge-triggered epoll may
+// miss an end that arrives together with bytes before it.
+static bool caller_went(const struct caller *caller) {
+    char byte;
+    return (caller->state == CALLER_SILENT || caller->state == CALLER_SENDS) &&
+           recv(caller->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static void end_overdue(struct service *service, struct caller *caller) {
+    if (caller->state == CALLER_SENDS)
+        caller_refuse(service, caller, MHD_HTTP_REQUEST_TIMEOUT,
+                      "the request did not arrive in time");
+    else
+        shutdown(caller->fd, SHUT_RDWR);
+}
+
+void callers_sweep(struct service *service, double silence) {
+    uint64_t now = now_ms();
+    if (now - service->swept < TURN)
+        return;
+    service->swept = now;
+    for (size_t i = 0; i < service->count; i++) {
+        struct caller *caller = service->callers[i];
+        double most = caller->state == CALLER_REFUSED  ? FAREWELL
+                      : caller->state == CALLER_SILENT ? 1000 * silence
+                                                       : 1000 * service->config.patience;
+        if (caller_went(caller))
+            shutdown(caller->fd, SHUT_RDWR);
+        else if (caller->state != CALLER_WAITS && (double)(now - caller->place.since) >= most)
+            end_overdue(service, caller);
+    }
+    make_room(service, now);
+}

@@ -1,0 +1,200 @@
+// From a request to its answer. A body is collected, its connection suspended until the batcher
+// is done with it, and then the answer goes out.
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer/page.h"
+#include "answer/service_internal.h"
+#include "core/clock.h"
+#include "core/json.h"
+#include "core/mem.h"
+
+#define TYPE_JSON "application/json"
+#define TYPE_METRICS "text/plain; version=0.0.4; charset=utf-8"
+
+// --- answers --------------------------------------------------------------------------
+
+char *error_text(const char *why) {
+    json_t *object = json_pack("{s:o}", "error", json_text(why));
+    char *line = object ? json_line(object) : NULL;
+    json_decref(object);
+    return line;
+}
+
+static enum MHD_Result reply(struct service *service, struct MHD_Connection *connection, int code,
+                             const char *type, const char *text, size_t length,
+                             enum MHD_ResponseMemoryMode mode) {
+    struct MHD_Response *response =
+        MHD_create_response_from_buffer(length, (void *)(uintptr_t)text, mode);
+    if (!response)
+        return MHD_NO;
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD, POST");
+    if (service->ends)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
+    enum MHD_Result result = MHD_queue_response(connection, (unsigned)code, response);
+    MHD_destroy_response(response);
+    if (result == MHD_YES)
+        figures_request(&service->figures, code);
+    return result;
+}
+
+// Takes the text over; NULL ends the connection.
+static enum MHD_Result reply_own(struct service *service, struct MHD_Connection *connection,
+                                 int code, const char *type, char *text) {
+    return text ? reply(service, connection, code, type, text, strlen(text), MHD_RESPMEM_MUST_FREE)
+                : MHD_NO;
+}
+
+static enum MHD_Result reply_error(struct service *service, struct MHD_Connection *connection,
+                                   int code, const char *why) {
+    return reply_own(service, connection, code, TYPE_JSON, error_text(why));
+}
+
+static enum MHD_Result reply_page(struct service *service, struct MHD_Connection *connection,
+                                  const char *url) {
+    static const char alive[] = "ok\n";
+    size_t length;
+    const char *page = page_text(&length);
+    if (!strcmp(url, "/"))
+        return reply(service, connection, MHD_HTTP_OK, "text/html; charset=utf-8", page, length,
+                     MHD_RESPMEM_PERSISTENT);
+    if (!strcmp(url, "/healthz"))
+        return reply(service, connection, MHD_HTTP_OK, "text/plain", alive, sizeof alive - 1,
+                     MHD_RESPMEM_PERSISTENT);
+    if (!strcmp(url, "/metrics"))
+        return reply_own(service, connection, MHD_HTTP_OK, TYPE_METRICS,
+                         figures_text(&service->figures, predictor_passes(service->predictor),
+                                      (int)service->count));
+    if (!strcmp(url, "/predict"))
+        return reply_error(service, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                           "send a picture by POST");
+    return reply_error(service, connection, MHD_HTTP_NOT_FOUND,
+                       "no such page: there are /predict, /metrics, /healthz and /");
+}
+
+// --- bodies ---------------------------------------------------------------------------
+
+static const char *header_of(struct MHD_Connection *connection, const char *name) {
+    return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
+}
+
+// Room for so many bytes more, or the caller is refused.
+static bool make_body_room(struct request *request, size_t more) {
+    struct service *service = request->service;
+    size_t most = service->config.max_body, wanted = request->size + more;
+    if (more > most || wanted > most) {
+        caller_refuse(service, request->caller, MHD_HTTP_CONTENT_TOO_LARGE,
+                      "the request is larger than --max-body");
+        return false;
+    }
+    if (wanted <= request->room)
+        return true;
+    size_t room = 2 * wanted < most ? 2 * wanted : most;
+    bool fits = service->held - request->room + room <= HELD_BODIES * most;
+    char *data = fits ? mem_resize(request->data, room, 1) : NULL;
+    if (!data) {
+        caller_refuse(service, request->caller, MHD_HTTP_SERVICE_UNAVAILABLE,
+                      "too many large requests at a time; try again");
+        return false;
+    }
+    service->held += room - request->room;
+    request->data = data;
+    request->room = room;
+    return true;
+}
+
+static void take_bytes(struct request *request, const char *data, size_t size) {
+    if (request->caller->state == CALLER_REFUSED || !make_body_room(request, size))
+        return;
+    memcpy(request->data + request->size, data, size);
+    request->size += size;
+}
+
+// A length that is too large is refused before any byte of it has come.
+static enum MHD_Result begin_request(struct service *service, struct MHD_Connection *connection,
+                                     struct caller *caller, void **context) {
+    struct request *request = mem_zeroed(1, sizeof *request);
+    const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    if (!request)
+        return MHD_NO;
+    *context = caller->request = request;
+    request->service = service;
+    request->caller = caller;
+    request->connection = connection;
+    caller_turns(caller, CALLER_SENDS);
+    if (length && strtoull(length, NULL, 10) > service->config.max_body)
+        make_body_room(request, SIZE_MAX);
+    return MHD_YES;
+}
+
+static enum MHD_Result end_request(struct service *service, struct MHD_Connection *connection,
+                                   struct request *request, const char *url, const char *method) {
+    bool post = !strcmp(method, MHD_HTTP_METHOD_POST), predict = !strcmp(url, "/predict");
+    bool get = !strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD);
+    if (request->caller->state == CALLER_REFUSED)
+        return MHD_NO;
+    if (post && predict && !request->answered) {
+        request->ask.open = prediction_open;
+        request->ask.done = prediction_done;
+        request->began = clock_seconds();
+        caller_turns(request->caller, CALLER_WAITS);
+        MHD_suspend_connection(connection);
+        batcher_put(service->batcher, &request->ask);
+        return MHD_YES;
+    }
+    caller_turns(request->caller, CALLER_TAKES);
+    if (!request->answered)
+        return get ? reply_page(service, connection, url)
+                   : reply_error(service, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
+                                 "only POST to /predict, and GET and HEAD of pages");
+    char *text = request->text;
+    request->text = NULL;
+    if (request->code == MHD_HTTP_OK)
+        figures_predicted(&service->figures, request->ask.count, clock_seconds() - request->began);
+    return reply_own(service, connection, request->code, TYPE_JSON, text);
+}
+
+enum MHD_Result request_handle(void *self, struct MHD_Connection *connection, const char *url,
+                               const char *method, const char *version, const char *data,
+                               size_t *size, void **context) {
+    struct service *service = self;
+    struct request *request = *context;
+    const union MHD_ConnectionInfo *of =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    (void)version;
+    if (!of || !of->socket_context)
+        return MHD_NO;
+    if (!request)
+        return begin_request(service, connection, of->socket_context, context);
+    if (*size == 0)
+        return end_request(service, connection, request, url, method);
+    take_bytes(request, data, *size);
+    *size = 0;
+    return MHD_YES;
+}
+
+void request_completed(void *self, struct MHD_Connection *connection, void **context,
+                       enum MHD_RequestTerminationCode code) {
+    struct service *service = self;
+    struct request *request = *context;
+    (void)connection;
+    if (!request)
+        return;
+    struct caller *caller = request->caller;
+    if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && caller->state != CALLER_REFUSED)
+        figures_request(&service->figures, 0);
+    if (caller->state != CALLER_REFUSED)
+        caller_turns(caller, CALLER_SILENT);
+    caller->request = NULL;
+    service->held -= request->room;
+    free(request->ask.samples);
+    free(request->scores);
+    body_free(&request->body);
+    free(request->data);
+    free(request->text);
+    free(request);
+    *context = NULL;
+}

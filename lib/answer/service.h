@@ -1,0 +1,43 @@
+// A prediction service: answers over HTTP what a model says of pictures (adam-eval(1), SERVICE).
+//
+//   POST /predict   the samples of the body (answer/body.h): {"predictions": [{"top": [...]}, ...]}
+//   GET  /metrics   figures for Prometheus
+//   GET  /healthz   "ok"
+//   GET  /          a page on which one drops a picture
+//
+// Refusals are {"error": "..."} with a status of HTTP. Callers are bounded: in number, in bytes,
+// and in the time that a request may take to arrive and its answer to be taken.
+//
+// Threads: that of service_run does all talking; a batcher's read bodies and predict.
+#ifndef ADAM_ANSWER_SERVICE_H
+#define ADAM_ANSWER_SERVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "proto/messages.h"
+#include "train/scoring.h"
+
+struct error;
+
+struct service_config {
+    struct scoring_config scoring;
+    const char *const *names; // of the classes
+    int classes, top;         // of which `top` are told, the best first
+    int threads;              // that predict
+    size_t max_body;          // bytes of a request
+    double patience;          // seconds for a request to arrive, and for its answer to be taken
+    bool (*stop)(void);       // asked ten times a second, and after a signal
+};
+
+struct service;
+
+// Listens already at the socket, which becomes the service's, also after a failure. The caller
+// keeps what `config` points to. STATUS_IO.
+int service_open(struct service **out, const struct service_config *config, int fd,
+                 struct error *err);
+// Answers until it is told to stop; requests that have begun are still answered. STATUS_IO.
+int service_run(struct service *service, struct error *err);
+void service_close(struct service *service);
+
+#endif

@@ -1,0 +1,232 @@
+#!/usr/bin/env bats
+# adam-eval --listen: what it answers, whom it refuses, and how it ends. The reference of its scores is
+# adam-eval on the same pictures.
+load ../helper/common
+load ../helper/run
+
+setup_file() {
+    small_run "$BATS_FILE_TMPDIR" >"$BATS_FILE_TMPDIR/log" 2>&1 || { cat "$BATS_FILE_TMPDIR/log"; return 1; }
+}
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+    model=$BATS_FILE_TMPDIR/run
+    pictures=$BATS_FILE_TMPDIR/pictures
+    picture=$pictures/4/000004.png
+}
+
+# serve OPTION...: starts one; $url and $pid are its.
+serve() {
+    start adam-eval --model "$model" --listen http://127.0.0.1:0 --port-file port -q "$@"
+    wait_for test -s port
+    url=$(cat port)
+}
+
+# post STATUS CURL-OPTION...: the answer, which must have that status, in ./answer.
+post() {
+    local code
+    code=$(curl -s --max-time 100 -o answer -w '%{http_code}' "${@:2}" "$url/predict")
+    if [ "$code" != "$1" ]; then
+        echo "status $code, not $1: $(cat answer)"
+        return 1
+    fi
+}
+
+# refused STATUS WHY CURL-OPTION...
+refused() {
+    post "$1" "${@:3}"
+    jq -e --arg why "$2" '.error | contains($why)' answer >/dev/null || { cat answer; return 1; }
+}
+
+# figure NAME: of /metrics.
+figure() {
+    curl -s "$url/metrics" | awk -v name="adam_predict_$1" '$1 == name { print $2 }'
+}
+
+caller() {
+    python "$ROOT/tests/helper/service.py" "$@"
+}
+
+@test "a picture has the scores of adam-eval, to the last digit, whatever its format" {
+    local file
+    adam-prep "$picture" --to pnm -o a.pgm -q
+    adam-prep "$picture" --to folder --codec jpeg --ops 'resize 40x40; resize 28x28' -o folder -q
+    cp "$(find folder -name '*.jpg')" a.jpg
+    serve --top 10
+    for file in "$picture" a.pgm a.jpg; do
+        adam-eval --model "$model" --top 10 --json -q --data "$file" | jq -c .top >wanted
+        post 200 --data-binary "@$file"
+        jq -c '.predictions[] | .top' answer | diff wanted -
+    done
+    [ "$(jq '.predictions[0].top | length' answer)" -eq 10 ]
+}
+
+@test "many of a form or of JSON come in their order, with the scores of adam-eval" {
+    local files=() form=() file
+    mapfile -t files < <(find "$pictures" -name '*.png' | sort | head -n 20)
+    [ "${#files[@]}" -eq 20 ]
+    adam-eval --model "$model" --top 2 --json -q --ops 'resize 20x20; resize 28x28' "${files[@]}" | jq -c .top >wanted
+    for file in "${files[@]}"; do form+=(-F "file=@$file"); done
+    serve --top 2 --threads 1 --ops 'resize 20x20; resize 28x28'
+    post 200 "${form[@]}"
+    jq -c '.predictions[] | .top' answer | diff wanted -
+    for file in "${files[@]}"; do base64 -w 0 "$file" | jq -R '{b64: .}'; done | jq -s '{instances: .}' >body
+    post 200 -H 'Content-Type: application/json' --data-binary @body
+    jq -c '.predictions[] | .top' answer | diff wanted -
+}
+
+@test "ready floats have the scores of their picture" {
+    adam-prep "$picture" --to pnm -o a.pgm -q
+    python - >body <<'END'
+import json
+pixels = open("a.pgm", "rb").read()[-784:]
+rows = [[(p / 255 - 0.16) / 0.24 for p in pixels[28 * y : 28 * y + 28]] for y in range(28)]
+print(json.dumps({"instances": [[rows]]}))
+END
+    serve --top 10
+    post 200 -H 'Content-Type: application/json' --data-binary @body
+    mv answer floats
+    post 200 --data-binary @a.pgm
+    python - <<'END'
+import json
+a, b = ({t["class"]: t["score"] for t in json.load(open(f))["predictions"][0]["top"]} for f in ("floats", "answer"))
+assert len(a) == 10 and all(abs(a[c] - b[c]) < 1e-6 for c in b)
+END
+}
+
+@test "requests that come at once share passes, as many as --batch allows" {
+    serve --threads 1
+    [ "$(caller together "$url" "$picture" 40 "$pid")" -eq 40 ]
+    [ "$(figure samples_total)" -eq 40 ]
+    [ "$(figure passes_total)" -le 20 ]
+    kill "$pid"
+    wait "$pid"
+    serve --threads 1 --batch 4
+    [ "$(caller together "$url" "$picture" 40 "$pid")" -eq 40 ]
+    [ "$(figure passes_total)" -ge 10 ]
+}
+
+@test "what cannot be answered has a status of HTTP, and says why" {
+    serve --max-pixels 2000 --max-body 100K
+    refused 422 'neither JPEG' -d abc
+    head -c 200 "$picture" >cut.png
+    refused 422 truncated --data-binary @cut.png
+    adam-prep "$picture" --ops 'resize 20x20' --to pnm -o small.pgm -q
+    refused 422 'the model reads 1x28x28' --data-binary @small.pgm
+    refused 422 'instance 1: ' -F "a=@$picture" -F b=@cut.png
+    # A bomb: some bytes that say they are 81 million pixels.
+    python - >bomb.png <<'END'
+import struct, sys, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+sys.stdout.buffer.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 9000, 9000, 8, 0, 0, 0, 0))
+    + chunk(b"IDAT", zlib.compress(bytes(10000))) + chunk(b"IEND", b""))
+END
+    refused 422 "more than the limit of 2000" --data-binary @bomb.png
+    refused 400 'line 1' -H 'Content-Type: application/json' -d '{"instances": ['
+    refused 400 'not the 784' -H 'Content-Type: application/json' -d '{"instances": [[1]]}'
+    refused 400 boundary -H 'Content-Type: multipart/form-data' -d abc
+    refused 405 POST
+    refused 405 POST -X PUT -d abc
+    url+=/nowhere
+    refused 404 'no such page'
+}
+
+@test "100 MB are refused at once, with a length and without" {
+    serve
+    local how
+    for how in 'Expect:' 'Transfer-Encoding: chunked'; do
+        head -c 100000000 /dev/zero | refused 413 --max-body -H "$how" -H 'Content-Type: image/png' -X POST -T -
+    done
+    head -c 100000000 /dev/zero >large
+    refused 413 --max-body --data-binary @large
+    refused 413 --max-body -H Expect: --data-binary @large
+    # Not more than the body may have was kept.
+    [ "$(awk '/VmHWM/ { print $2 }' "/proc/$pid/status")" -lt 200000 ]
+    post 200 --data-binary "@$picture"
+}
+
+@test "slow callers are told so, and do not keep others" {
+    serve --patience 1s
+    run_ok caller slow "$url" body
+    [[ $output == '408 {"error":"the request did not arrive in time"}' ]]
+    run_ok caller slow "$url" nothing
+    [[ $output == 408* ]]
+    run_ok caller slow "$url" head
+    [[ $output == 0* ]]
+    [ "$(figure 'requests_total{code="408"}')" -eq 2 ]
+    post 200 --data-binary "@$picture"
+}
+
+@test "a body that is cut short is nobody's answer, and harms nobody" {
+    serve
+    caller cut "$url"
+    went_away() { [ "$(figure 'requests_total{code="0"}')" = 1 ]; }
+    wait_for went_away
+    post 200 --data-binary "@$picture"
+}
+
+@test "a crowd of silent callers makes room for those who ask" {
+    serve --patience 1h
+    start python "$ROOT/tests/helper/service.py" crowd "$url" 600 >crowd
+    wait_for grep -q open crowd
+    post 200 --max-time 40 --data-binary "@$picture"
+    [ "$(figure connections)" -le 320 ]
+}
+
+@test "who has asked when it is stopped is answered, and it ends with 0" {
+    serve
+    run_ok caller last "$url" "$picture" "$pid"
+    [[ $output == '200 {"predictions":'* ]]
+    wait "$pid"
+    [ ! -e port ]
+}
+
+@test "a successor takes the socket over, and no request is lost" {
+    run_ok caller handover "$picture" adam-eval --model "$model" --listen systemd -q
+    [ "$output" = 'answered True lost 0' ]
+}
+
+@test "the page, the figures and the health are there" {
+    serve
+    curl -s "$url/" | cmp - "$ROOT/lib/answer/page.html"
+    [ "$(curl -s "$url/healthz")" = ok ]
+    post 200 --data-binary "@$picture"
+    post 422 -d abc
+    curl -s "$url/metrics" >figures
+    python - <<'END'
+import re
+figures, buckets, types = {}, [], {}
+for line in open("figures"):
+    if line.startswith("# TYPE"):
+        types[line.split()[2]] = line.split()[3]
+    elif not line.startswith("#"):
+        name, value = re.fullmatch(r'([a-z_]+(?:\{[a-z]+="[^"]+"\})?) ([0-9.e+-]+)\n', line).groups()
+        figures[name] = float(value)
+        if "_bucket" in name:
+            buckets.append(float(value))
+assert figures['adam_predict_requests_total{code="200"}'] == 3
+assert figures['adam_predict_requests_total{code="422"}'] == 1
+assert figures["adam_predict_samples_total"] == 1 == figures["adam_predict_seconds_count"]
+assert buckets == sorted(buckets) and buckets[-1] == 1 and figures["adam_predict_seconds_sum"] > 0
+assert types["adam_predict_seconds"] == "histogram" and types["adam_predict_requests_total"] == "counter"
+END
+}
+
+@test "what is wrong with the command line is said" {
+    run_status 2 adam-eval --model "$model" --listen http://0.0.0.0:0
+    [[ $stderr == *--insecure* ]]
+    run_status 2 adam-eval --model "$model" --listen localhost:80
+    [[ $stderr == *'give http://HOST:PORT'* ]]
+    run_status 2 adam-eval --model "$model" --listen systemd
+    [[ $stderr == *'was passed no socket'* ]]
+    run_status 2 adam-eval --listen http://127.0.0.1:0
+    [[ $stderr == *--model* ]]
+    run_status 2 adam-eval --model "$model" --listen http://127.0.0.1:0 --data "$picture"
+    run_status 2 adam-eval --model "$model" --patience 3s --data "$picture"
+    [[ $stderr == *--listen* ]]
+    serve
+    run_status 69 adam-eval --model "$model" --listen "$url" --port-file port
+    [[ $stderr == *'in use'* ]]
+    [ -e port ]
+}
