@@ -94,3 +94,9 @@ same_step() { # MODEL
     printf '%s\n' "$output"
     [ "$(grep -cE ' at (least|most) [0-9.]+: (met|missed by [0-9]+%)$' <<<"$output")" = 6 ]
 }
+
+@test "the service's table has a row of each net, filled" {
+    run_ok tests/bench/service.sh --quick
+    printf '%s\n' "$output"
+    [ "$(grep -cE '^(mnist|cifar10_full)( +[0-9.]+){3}  (met|missed) +( +[0-9.]+){3}  (met|missed)$' <<<"$output")" = 2 ]
+}

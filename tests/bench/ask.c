@@ -1,0 +1,171 @@
+// ask: predictions of a service over HTTP, as fast as it answers or at a fixed rate.
+//
+//   ask HOST PORT CONNECTIONS SECONDS RATE FILE...
+//
+// Each connection has one request under way, of the next file. RATE 0: it sends the next one as
+// soon as it has its answer. Else requests are due in equal distances, and wait for a connection
+// that is free; their time counts from when they were due. Prints answers a second, and the median
+// and the 99th percentile of their times in milliseconds.
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "core/clock.h"
+
+enum { CONNECTIONS = 512, TIMES = 1 << 22 };
+
+struct text {
+    char *bytes;
+    size_t size;
+};
+
+struct line {
+    int fd;
+    bool asks;
+    double since;
+    size_t got;
+    char answer[4096];
+};
+
+static void fail(const char *what) {
+    fprintf(stderr, "ask: %s: %s\n", what, strerror(errno));
+    exit(1);
+}
+
+static struct text request_of(const char *path) {
+    FILE *file = fopen(path, "rb");
+    static char picture[1 << 20];
+    struct text text = {0};
+    size_t n = file ? fread(picture, 1, sizeof picture, file) : 0;
+    if (!n || fclose(file) || !(text.bytes = malloc(n + 100)))
+        fail(path);
+    int head =
+        sprintf(text.bytes, "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", n);
+    memcpy(text.bytes + head, picture, n);
+    text.size = (size_t)head + n;
+    return text;
+}
+
+static int dial(const struct addrinfo *at) {
+    int fd = socket(at->ai_family, SOCK_STREAM, 0);
+    if (fd < 0 || connect(fd, at->ai_addr, at->ai_addrlen))
+        fail("connect");
+    return fd;
+}
+
+static void send_request(struct line *line, const struct text *text, double since) {
+    if (send(line->fd, text->bytes, text->size, MSG_NOSIGNAL) != (ssize_t)text->size)
+        fail("send");
+    line->asks = true;
+    line->since = since;
+    line->got = 0;
+}
+
+// Whether the answer is whole.
+static bool take_answer(struct line *line) {
+    ssize_t n = recv(line->fd, line->answer + line->got, sizeof line->answer - 1 - line->got, 0);
+    if (n <= 0)
+        fail("an answer ended");
+    line->got += (size_t)n;
+    line->answer[line->got] = 0;
+    const char *end = strstr(line->answer, "\r\n\r\n");
+    const char *length = strstr(line->answer, "Content-Length: ");
+    if (!end || !length ||
+        line->got < (size_t)(end + 4 - line->answer) + strtoul(length + 16, NULL, 10))
+        return false;
+    if (strncmp(line->answer, "HTTP/1.1 200", 12) != 0) {
+        fprintf(stderr, "ask: %s\n", line->answer);
+        exit(1);
+    }
+    line->asks = false;
+    return true;
+}
+
+static int in_order(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+struct asker {
+    struct line *lines;
+    struct pollfd *polled;
+    int connections, files;
+    struct text *texts;
+    double rate; // 0: without pause
+    double begin;
+    double *times;
+    int asked, answers;
+};
+
+// When the next request is due.
+static double next_due(const struct asker *a, double now) {
+    return a->rate > 0 ? a->begin + a->asked / a->rate : now;
+}
+
+// Sends what is due, as far as connections are free; gives the milliseconds until the next is.
+static int ask_due(struct asker *a, double now) {
+    double due = next_due(a, now);
+    for (int i = 0; i < a->connections && due <= now; i++)
+        if (!a->lines[i].asks) {
+            send_request(&a->lines[i], &a->texts[a->asked++ % a->files], due);
+            due = next_due(a, now);
+        }
+    double wait = a->rate > 0 ? (due - now) * 1000 : 100;
+    return wait > 0 ? (int)wait : 0;
+}
+
+static void hear_answers(struct asker *a) {
+    double now = clock_seconds();
+    for (int i = 0; i < a->connections; i++)
+        if ((a->polled[i].revents & (POLLIN | POLLHUP)) && take_answer(&a->lines[i]))
+            a->times[a->answers++] = now - a->lines[i].since;
+}
+
+static void ask_for(struct asker *a, double seconds) {
+    a->begin = clock_seconds();
+    for (double now = a->begin; now < a->begin + seconds && a->answers < TIMES - CONNECTIONS;
+         now = clock_seconds()) {
+        if (poll(a->polled, (nfds_t)a->connections, ask_due(a, now)) < 0)
+            fail("poll");
+        hear_answers(a);
+    }
+}
+
+static void open_asker(struct asker *a, char **argv) {
+    static struct line lines[CONNECTIONS];
+    static struct pollfd polled[CONNECTIONS];
+    static double times[TIMES];
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    struct addrinfo *at;
+    a->lines = lines, a->polled = polled, a->times = times;
+    a->texts = calloc((size_t)a->files, sizeof *a->texts);
+    if (!a->texts || a->connections > CONNECTIONS || getaddrinfo(argv[1], argv[2], &hints, &at))
+        fail("cannot begin");
+    for (int i = 0; i < a->files; i++)
+        a->texts[i] = request_of(argv[6 + i]);
+    for (int i = 0; i < a->connections; i++)
+        polled[i] = (struct pollfd){lines[i].fd = dial(at), POLLIN, 0};
+    freeaddrinfo(at);
+}
+
+int main(int argc, char **argv) {
+    if (argc < 7) {
+        fputs("usage: ask HOST PORT CONNECTIONS SECONDS RATE FILE...\n", stderr);
+        return 2;
+    }
+    struct asker a = {.connections = atoi(argv[3]), .files = argc - 6, .rate = atof(argv[5])};
+    double seconds = atof(argv[4]);
+    open_asker(&a, argv);
+    ask_for(&a, seconds);
+    if (a.answers == 0)
+        fail("no answer");
+    qsort(a.times, (size_t)a.answers, sizeof *a.times, in_order);
+    printf("%.1f %.3f %.3f\n", a.answers / seconds, 1000 * a.times[a.answers / 2],
+           1000 * a.times[a.answers * 99L / 100]);
+    return 0;
+}
