@@ -30,14 +30,14 @@ _adam_ctl() {
     COMPREPLY=()
     case $command:$before in
     :--completion) offer -W 'bash zsh fish'; return ;;
-    check:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    check:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     check:--batch | check:-b) return ;;
     check:--threads | check:-t) return ;;
-    time:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    time:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     time:--batch | time:-b) return ;;
     time:--seconds) return ;;
     export:--output | export:-o) offer -f; return ;;
-    export:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    export:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     plot:--output | plot:-o) offer -f; return ;;
     plot:--x | plot:-x) offer -W 'both epoch time'; return ;;
     plot:--range) offer_key 'loss accuracy rate staleness'; return ;;
@@ -46,16 +46,12 @@ _adam_ctl() {
     report:--data | report:-d) offer -f; return ;;
     report:--from) return ;;
     report:--labels) offer -f; return ;;
-    report:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    report:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     report:--threads | report:-t) return ;;
     compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 at'; return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
-<<<<<<< HEAD
-    controller:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
-=======
-    controller:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+    controller:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     controller:--copies) return ;;
     controller:--listen | controller:-l) return ;;
     controller:--quorum) return ;;
@@ -78,11 +74,7 @@ _adam_ctl() {
     up:--ps) return ;;
     up:--copies) return ;;
     up:--controllers) return ;;
-<<<<<<< HEAD
-    up:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
-=======
-    up:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+    up:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     up:--workers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
@@ -95,11 +87,7 @@ _adam_ctl() {
     sh:--ps) return ;;
     sh:--copies) return ;;
     sh:--controllers) return ;;
-<<<<<<< HEAD
-    sh:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
-=======
-    sh:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+    sh:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
     sh:--flush) return ;;
@@ -108,11 +96,7 @@ _adam_ctl() {
     systemd:--ps) return ;;
     systemd:--copies) return ;;
     systemd:--controllers) return ;;
-<<<<<<< HEAD
-    systemd:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
-=======
-    systemd:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+    systemd:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
     systemd:--flush) return ;;
@@ -122,11 +106,7 @@ _adam_ctl() {
     sbatch:--ps) return ;;
     sbatch:--copies) return ;;
     sbatch:--controllers) return ;;
-<<<<<<< HEAD
-    sbatch:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
-=======
-    sbatch:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+    sbatch:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
     sbatch:--flush) return ;;
@@ -138,11 +118,7 @@ _adam_ctl() {
     doctor:--ps) return ;;
     doctor:--copies) return ;;
     doctor:--workers) return ;;
-<<<<<<< HEAD
-    doctor:--set) offer_key 'data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
-=======
-    doctor:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+    doctor:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     doctor:--hosts) offer -f; return ;;
     doctor:--ssh) return ;;
     doctor:--listen | doctor:-l) return ;;

@@ -43,7 +43,7 @@ complete -c adam-ctl -n __fish_use_subcommand -a store -d 'tell what is in a par
 complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time export plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store' -s h -l help -d 'print this text'
 complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time export plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time export plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store' -l completion -x -a 'bash zsh fish' -d 'print the completion script for a shell'
-complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s b -l batch -x -d 'samples in a mini-batch of a thread'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s t -l threads -x -d 'threads that train'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l kernels -d 'test the kernels; show which ones a model gets'
@@ -51,7 +51,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l json -d 'print on
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -F
-complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s b -l batch -x -d 'samples in a mini-batch'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l seconds -x -d 'how long to measure'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l predict -d 'time the forward pass alone, as adam-eval runs it'
@@ -61,7 +61,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s V -l version -d 'p
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -F
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -s o -l output -r -F -d 'where to'
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -s f -l force -d 'replace the file'
-complete -c adam-ctl -n '__fish_seen_subcommand_from export' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from export' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -F
@@ -76,7 +76,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l title -x -d 'hea
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s d -l data -r -F -d 'labelled samples'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l from -x -d 'the kind of --data'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l labels -r -F -d 'labels beside IDX or npy data'
-complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s t -l threads -x -d 'threads that predict'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s V -l version -d 'print the version and the processor features in use'
@@ -88,11 +88,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from compare' -s V -l version -d
 complete -c adam-ctl -n '__fish_seen_subcommand_from compare' -F
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -s o -l out -x -a '(__fish_complete_directories)' -d 'run folder: checkpoints, metrics, its own state'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l resume -x -a '(__fish_complete_directories)' -d 'begin with the weights of a run or checkpoint'
-<<<<<<< HEAD
-complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
-=======
-complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -s q -l quiet -d 'say nothing but errors'
 complete -c adam-ctl -n '__fish_seen_subcommand_from controller' -s l -l listen -x -d 'address for all members'
@@ -158,11 +154,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l serve -x -d 'data se
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l controllers -x -d 'controllers: 1, or 3 or 5'
-<<<<<<< HEAD
-complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
-=======
-complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from up' -l workers -x -d 'workers'
@@ -184,11 +176,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l serve -x -d 'data se
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l controllers -x -d 'controllers: 1, or 3 or 5'
-<<<<<<< HEAD
-complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
-=======
-complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sh' -l workers -x -d 'workers'
@@ -203,11 +191,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l serve -x -d 'da
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l controllers -x -d 'controllers: 1, or 3 or 5'
-<<<<<<< HEAD
-complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
-=======
-complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from systemd' -l workers -x -d 'workers'
@@ -224,11 +208,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l serve -x -d 'dat
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l controllers -x -d 'controllers: 1, or 3 or 5'
-<<<<<<< HEAD
-complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
-=======
-complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l resume -d 'go on with the run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -s f -l force -d 'replace a run in DIR'
 complete -c adam-ctl -n '__fish_seen_subcommand_from sbatch' -l workers -x -d 'workers'
@@ -247,11 +227,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l serve -x -d 'dat
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l ps -x -d 'parameter servers'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l copies -x -d 'parameter servers that have each part of the weights'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l workers -x -d 'workers'
-<<<<<<< HEAD
-complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
-=======
-complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l set -x -a '(__adam_ctl_keys data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts)' -d 'override a line of RUN.conf'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l resume -d 'the run in DIR is to go on'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -s f -l force -d 'the run in DIR will be replaced'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l hosts -r -F -d 'machines for all but the controller, by ssh'

@@ -34,7 +34,7 @@ _adam_eval() {
     COMPREPLY=()
     case $command:$before in
     :--model | :-m) offer -d; return ;;
-    :--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    :--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     :--data | :-d) offer -f; return ;;
     :--files-from) offer -f; return ;;
     :--from) return ;;
@@ -66,11 +66,7 @@ _adam_eval() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-<<<<<<< HEAD
-    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --print --top -k --json --confusion --per-class --per-sample --format --features --out -o --force -f --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
-=======
-    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --listen -l --port-file --max-body --patience --print --top -k --json --confusion --per-class --per-sample --format --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
->>>>>>> 8ffde2a (adam-eval --listen answers over HTTP what is in a picture)
+    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --listen -l --port-file --max-body --patience --print --top -k --json --confusion --per-class --per-sample --format --features --out -o --force -f --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
     :*) offer -f ;;
     esac
 }

@@ -34,7 +34,7 @@ _adam_worker() {
     COMPREPLY=()
     case $command:$before in
     :--model | :-m) offer -f; return ;;
-    :--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    :--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     :--freeze) return ;;
     :--init-from) return ;;
     :--class-weights) offer -f; return ;;
@@ -75,11 +75,7 @@ _adam_worker() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-<<<<<<< HEAD
-    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --test --test-labels --from --spool --ops --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
-=======
-    :-*) offer -W '--model -m --set --freeze --init-from --data -d --labels --test --test-labels --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
->>>>>>> 35a6321 (mixup and cutmix mix the samples of a mini-batch)
+    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --test --test-labels --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }
