@@ -92,11 +92,12 @@ CPPFLAGS ?=
 LDFLAGS ?=
 LDLIBS ?=
 # What the sources need, whatever yours are. Equal bytes from the same seed rest on the flags
-# of floating-point arithmetic. All is compiled once, for programs and the shared library alike: as
-# long as nothing but lib/api/adam.h is visible outside, position-independent code of a library is
-# that of a program.
+# of floating-point arithmetic.
 NEEDED_CPPFLAGS = -Ilib -D_GNU_SOURCE -DADAM_VERSION='"$(VERSION)"'
-NEEDED_CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off -fPIC -fvisibility=hidden
+NEEDED_CFLAGS = -std=c11 -pthread -fno-math-errno -fno-trapping-math -ffp-contract=off
+# The library is compiled once, for programs and libadam alike: as long as nothing but
+# lib/api/adam.h is visible outside, position-independent code of a library is that of a program.
+LIB_CFLAGS = -fPIC -fvisibility=hidden
 # gold, where it is installed, links twice as fast; of clang's sanitizers it warns in vain.
 LINKER := $(shell command -v ld.gold >/dev/null && echo -fuse-ld=gold)
 # A program loads only the libraries that it uses.
@@ -158,11 +159,13 @@ ALL_LDLIBS = $(NEEDED_LDLIBS) $(LDLIBS)
 # The compiler and its flags, touched only when they change: no build mixes two.
 $(BUILD)/flags: always
 	@mkdir -p $(@D) $(sort $(dir $(C_FILES:%=$(BUILD)/%)))
-	@printf '%s\n' '$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(value KERNEL_FLAGS))' >$@.new
+	@printf '%s\n' '$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIB_CFLAGS) $(value KERNEL_FLAGS))' >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
 $(BUILD)/%.o: %.c $(BUILD)/flags
 	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(KERNEL_FLAGS) -MMD -MP -c -o $@ $<
+
+$(BUILD)/lib/%.o: private NEEDED_CFLAGS += $(LIB_CFLAGS)
 
 $(ONNX_FORMAT).c $(ONNX_FORMAT).h &: $(ONNX_FOLDER)/onnx.proto $(BUILD)/flags
 	protoc-c --proto_path=$(ONNX_FOLDER) --c_out=$(@D) onnx.proto

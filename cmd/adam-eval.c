@@ -108,6 +108,8 @@ int main(int argc, char **argv) {
         .format = "tsv",
         .label_from = "default",
         .every = 30,
+        .max_body = -1,
+        .patience = -1,
     };
     struct error err = {0};
     int status;

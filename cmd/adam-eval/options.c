@@ -45,6 +45,12 @@ static int check_serving(const struct options *o, struct error *err) {
     if (o->print || o->confusion || o->per_class || o->per_sample || o->reject || o->features ||
         o->min_top1 >= 0)
         return error_set(err, STATUS_USAGE, "--listen prints nothing");
+    if (o->network.keys)
+        return error_set(
+            err, STATUS_USAGE,
+            "--listen has no TLS, and no use for --keys; a proxy before it can have it");
+    if (o->max_body == 0 || o->patience == 0)
+        return error_set(err, STATUS_USAGE, "--max-body and --patience must be above 0");
     return STATUS_OK;
 }
 
@@ -54,7 +60,7 @@ static int check_options(const struct options *o, struct error *err) {
         return status;
     if (o->network.listen)
         return check_serving(o, err);
-    if (o->network.port_file || o->max_body || o->patience > 0)
+    if (o->network.port_file || o->max_body >= 0 || o->patience >= 0)
         return error_set(err, STATUS_USAGE, "--port-file, --max-body and --patience need --listen");
     if (o->network.controller)
         return check_following(o, err);

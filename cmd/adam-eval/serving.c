@@ -50,8 +50,8 @@ static struct service_config service_of(const struct evaluation *run) {
                : o->top         ? (int)o->top
                                 : 1,
         .threads = (int)o->threads,
-        .max_body = o->max_body ? (size_t)o->max_body : MAX_BODY,
-        .patience = o->patience > 0 ? o->patience : PATIENCE,
+        .max_body = o->max_body < 0 ? MAX_BODY : (size_t)o->max_body,
+        .patience = o->patience < 0 ? PATIENCE : o->patience,
         .stop = stop_requested,
     };
 }

@@ -116,11 +116,12 @@ static void take_bytes(struct request *request, const char *data, size_t size) {
 // A length that is too large is refused before any byte of it has come.
 static enum MHD_Result begin_request(struct service *service, struct MHD_Connection *connection,
                                      struct caller *caller, void **context) {
-    struct request *request = mem_zeroed(1, sizeof *request);
     const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
+    bool refused = caller->state == CALLER_REFUSED;
+    struct request *request = refused ? NULL : mem_zeroed(1, sizeof *request);
     if (!request)
         return MHD_NO;
-    *context = caller->request = request;
+    *context = request;
     request->service = service;
     request->caller = caller;
     request->connection = connection;
@@ -188,7 +189,6 @@ void request_completed(void *self, struct MHD_Connection *connection, void **con
         figures_request(&service->figures, 0);
     if (caller->state != CALLER_REFUSED)
         caller_turns(caller, CALLER_SILENT);
-    caller->request = NULL;
     service->held -= request->room;
     free(request->ask.samples);
     free(request->scores);

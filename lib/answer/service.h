@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "proto/messages.h"
 #include "train/scoring.h"
 
 struct error;

@@ -35,7 +35,6 @@ struct caller {
     int fd;
     enum caller_state state;
     struct place place; // .since: when that state began
-    struct request *request;
 };
 
 // One event: the caller is in that state from now on.
@@ -43,7 +42,7 @@ void caller_turns(struct caller *caller, enum caller_state state);
 // Tells a caller that does not listen yet why it is not served, past the daemon that still reads.
 void caller_refuse(struct service *service, struct caller *caller, int code, const char *why);
 // Of MHD_OPTION_NOTIFY_CONNECTION.
-void callers_notify(void *service, struct MHD_Connection *connection, void **socket_context,
+void callers_notify(void *self, struct MHD_Connection *connection, void **socket_context,
                     enum MHD_ConnectionNotificationCode code);
 // Every TURN: ends those who went, those whose time is over, the silent ones after `silence`
 // seconds, and those who are too many.
@@ -66,12 +65,12 @@ struct request {
     char *text;
 };
 
-// Of MHD_start_daemon.
-enum MHD_Result request_handle(void *service, struct MHD_Connection *connection, const char *url,
+// Of MHD_start_daemon; `self` is the service, as in the others of the daemon.
+enum MHD_Result request_handle(void *self, struct MHD_Connection *connection, const char *url,
                                const char *method, const char *version, const char *data,
                                size_t *size, void **context);
 // Of MHD_OPTION_NOTIFY_COMPLETED.
-void request_completed(void *service, struct MHD_Connection *connection, void **context,
+void request_completed(void *self, struct MHD_Connection *connection, void **context,
                        enum MHD_RequestTerminationCode code);
 
 // What the samples of a request say, or what is wrong with it: `open` and `done` of its ask.

@@ -225,6 +225,9 @@ END
     run_status 2 adam-eval --model "$model" --listen http://127.0.0.1:0 --data "$picture"
     run_status 2 adam-eval --model "$model" --patience 3s --data "$picture"
     [[ $stderr == *--listen* ]]
+    run_status 2 adam-eval --model "$model" --listen http://127.0.0.1:0 --max-body 0
+    run_status 2 adam-eval --model "$model" --listen http://127.0.0.1:0 --keys a.pem
+    [[ $stderr == *'no TLS'* ]]
     serve
     run_status 69 adam-eval --model "$model" --listen "$url" --port-file port
     [[ $stderr == *'in use'* ]]

@@ -26,7 +26,7 @@ import urllib.request
 
 def call(url):
     at = urllib.parse.urlsplit(url)
-    return socket.create_connection((at.hostname, at.port), timeout=60)
+    return socket.create_connection((at.hostname, at.port), timeout=30)
 
 
 def request(bytes_):
