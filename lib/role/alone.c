@@ -8,6 +8,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/mem.h"
 #include "member/place.h"
 #include "role/request_queue.h"
 #include "run/live.h"
@@ -181,6 +182,15 @@ static void changed(void *self, const struct error *refused) {
     queued_request_free(queued);
 }
 
+static char *copy_text(const struct proto_text *text) {
+    char *copy = mem_array((size_t)text->length + 1, 1);
+    if (copy && text->length)
+        memcpy(copy, text->at, text->length);
+    if (copy)
+        copy[text->length] = 0;
+    return copy;
+}
+
 // The first change that is none to refuse.
 static bool change(void *self, struct settings *settings) {
     struct alone *alone = self;
@@ -189,7 +199,7 @@ static bool change(void *self, struct settings *settings) {
         const struct proto_text *given = &alone->changes->message->message.set.settings;
         struct error refused = {0};
         free(alone->lines);
-        alone->lines = strndup(given->at ? given->at : "", given->length);
+        alone->lines = copy_text(given);
         int status = alone->lines ? change_settings(settings, alone->lines, &refused)
                                   : error_nomem(&refused);
         if (!status)
