@@ -42,7 +42,8 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
     const struct kernels *kernels = trial->solo.kernels;
     bool train = trial->mode == NET_TRAIN;
     int most = train ? solo_part(trial->solo.home, model, kernels, batch) : batch;
-    int status = net_open(&trial->solo.net, model, kernels, most, trial->mode, err);
+    enum net_mode mode = train ? NET_TRAIN : NET_FOLDED;
+    int status = net_open(&trial->solo.net, model, kernels, most, mode, err);
     if (status)
         return status;
     take_buffers(trial, model, (size_t)batch);
@@ -63,11 +64,10 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
 
 bool trial_pass(struct trial *trial) {
     struct batch *batch = &trial->batch;
-    struct home *home = trial->solo.home;
     double loss;
     if (trial->mode == NET_PREDICT) {
-        net_forward(trial->solo.net, home->ops->weights(home, trial->solo.thread), batch->input,
-                    batch->n, NULL, 0);
+        net_forward(trial->solo.net, prepared_parameters(trial->prepared), batch->input, batch->n,
+                    NULL, 0);
         return true;
     }
     for (int i = 0; i < batch->n; i++)

@@ -1,5 +1,7 @@
 #include "model/fuse.h"
 
+#include "model/fold.h"
+
 static bool can_apply(const struct layer *layer, enum act act) {
     return layer->dropout == 0 && !act_reads_inputs(act) && (layer->type->acts >> act & 1);
 }
@@ -9,6 +11,13 @@ static int computing_layer(const struct model *model, const struct fused *fused,
     while (fused[i].within)
         i = model->layers[i].from[0];
     return i;
+}
+
+static void leave_norm_to_source(struct fused *fused, const struct layer *layer) {
+    struct fused *below = &fused[layer->from[0]];
+    below->act = layer->act;
+    below->slope = layer->slope;
+    fused[layer->index] = (struct fused){.within = true};
 }
 
 static void leave_to_source(const struct model *model, const int *readers, struct fused *fused,
@@ -66,11 +75,13 @@ static bool is_spent(const struct model *model, const struct fused *fused, int i
     return true;
 }
 
-void fuse(const struct model *model, const int *readers, struct fused *fused) {
+void fuse(const struct model *model, const int *readers, bool folds, struct fused *fused) {
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
         fused[i] = (struct fused){.act = layer->act, .slope = layer->slope};
-        if (layer->from_count == 1) {
+        if (folds && fold_takes(model, readers, layer)) {
+            leave_norm_to_source(fused, layer);
+        } else if (layer->from_count == 1) {
             leave_to_source(model, readers, fused, layer);
             take_relu(model, readers, fused, layer);
         }

@@ -7,6 +7,7 @@
 //     moves from a layer to the maxpool that alone reads it.
 //   - The error gradients of a relu's outputs pass through the relu where they are written, if the
 //     layer that writes them can do so.
+//   - A batch norm whose parameters are folded is left to the layer below (model/fold.h).
 //   - Outputs that the backward pass does not read, or reads only where it writes their error
 //     gradients, are overwritten by these.
 // Inside lib/model only.
@@ -25,7 +26,8 @@ struct fused {
     bool over;    // or only those who then write their error gradients there
 };
 
-// `fused` has layer_count elements, `readers` how many layers read each.
-void fuse(const struct model *model, const int *readers, struct fused *fused);
+// `fused` has layer_count elements, `readers` how many layers read each; folds: batch norms are
+// folded.
+void fuse(const struct model *model, const int *readers, bool folds, struct fused *fused);
 
 #endif

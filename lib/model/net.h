@@ -17,7 +17,8 @@ struct kernels;
 
 struct net; // belongs to one thread
 
-enum net_mode { NET_PREDICT, NET_TRAIN };
+// NET_FOLDED: predicts by parameters in which batch norms are folded (model/fold.h).
+enum net_mode { NET_PREDICT, NET_FOLDED, NET_TRAIN };
 
 // For at most `most` samples a pass. The model and the kernels must outlive it.
 int net_open(struct net **out, const struct model *model, const struct kernels *kernels, int most,
@@ -46,7 +47,7 @@ typedef bool net_share(void *self, const struct layer *layer, float *y, const fl
 void net_shared(struct net *net, net_share *share, void *self);
 
 // From the next pass on: what is kept of weights, which passes of this net are to be given
-// (model/prepared.h), which must outlive them. NET_PREDICT only.
+// (model/prepared.h), which must outlive them. Not with NET_TRAIN.
 struct prepared;
 void net_prepared(struct net *net, const struct prepared *prepared);
 

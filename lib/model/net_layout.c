@@ -45,7 +45,7 @@ static int stack_end(const struct net *net, int i) {
 static void mark_brief(struct net *net, int i) {
     struct node *node = &net->nodes[i];
     bool within = node->last > node->first + 1;
-    node->y_brief = within && (net->mode == NET_PREDICT || node->fused.spent);
+    node->y_brief = within && (net->mode != NET_TRAIN || node->fused.spent);
     node->dy_brief = within && (node->fused.spent || !node->fused.over); // for y is not
     for (int r = i + 1; r < net->model->layer_count; r++)
         for (int j = 0; j < net->model->layers[r].from_count; j++) {

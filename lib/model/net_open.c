@@ -7,7 +7,7 @@
 
 // Whether anything at or below each layer learns, who reads it, whether it may be laid
 // out in blocks, and what it does for its neighbours.
-static bool mark_nodes(const struct model *model, struct node *nodes) {
+static bool mark_nodes(const struct model *model, enum net_mode mode, struct node *nodes) {
     size_t count = (size_t)model->layer_count;
     bool *blocked = mem_zeroed(count, sizeof *blocked);
     int *readers = mem_zeroed(count, sizeof *readers);
@@ -23,7 +23,7 @@ static bool mark_nodes(const struct model *model, struct node *nodes) {
         }
     }
     if (whole)
-        fuse(model, readers, fused);
+        fuse(model, readers, mode == NET_FOLDED, fused);
     for (int i = 0; whole && i < model->layer_count; i++) {
         nodes[i].readers = readers[i];
         nodes[i].fused = fused[i];
@@ -131,7 +131,7 @@ static bool measure_arena(struct net *net, const struct model *model, int most,
                           enum net_mode mode) {
     *net = (struct net){.model = model, .most = most, .mode = mode};
     net->nodes = mem_zeroed((size_t)model->layer_count, sizeof *net->nodes);
-    if (!net->nodes || !mark_nodes(model, net->nodes))
+    if (!net->nodes || !mark_nodes(model, mode, net->nodes))
         return false;
     take_buffers(net);
     return true;

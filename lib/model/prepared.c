@@ -8,6 +8,7 @@
 #include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "model/affine.h"
+#include "model/fold.h"
 
 enum {
     BATCH_MANY = 256,
@@ -20,7 +21,8 @@ enum {
 struct prepared {
     const struct model *model;
     const struct kernels *kernels;
-    const float *parameters;
+    const float *parameters; // the caller's, or folded
+    float *folded;           // NULL: there is nothing to fold
     int most;
     size_t size;           // floats of all layers
     pthread_mutex_t mutex; // owns those below until `made`
@@ -57,11 +59,16 @@ int prepared_open(struct prepared **out, const struct model *model, const struct
     }
     p->model = model;
     p->kernels = kernels;
-    p->parameters = parameters;
     p->most = most;
     p->suits = suits;
     p->size = kept_before(p, model->layer_count);
     pthread_mutex_init(&p->mutex, NULL);
+    int status = fold_parameters(&p->folded, model, parameters, err);
+    if (status) {
+        prepared_close(p);
+        return status;
+    }
+    p->parameters = p->folded ? p->folded : parameters;
     *out = p;
     return STATUS_OK;
 }
@@ -71,6 +78,7 @@ void prepared_close(struct prepared *p) {
         return;
     pthread_mutex_destroy(&p->mutex);
     free(p->kept);
+    free(p->folded);
     free(p->suits);
     free(p);
 }
@@ -78,6 +86,10 @@ void prepared_close(struct prepared *p) {
 const float *prepared_kept(const struct prepared *p, const struct layer *layer) {
     bool any = p->kept && p->suits[layer->index];
     return any ? p->kept + kept_before(p, layer->index) : NULL;
+}
+
+const float *prepared_parameters(const struct prepared *p) {
+    return p->parameters;
 }
 
 static void prepare_weights(struct prepared *p) {

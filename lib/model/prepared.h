@@ -4,6 +4,7 @@
 // Large dense layers are faster with something that is kept of their weights (kernels/dense.h,
 // dense_kept_kernels): where bytes can be multiplied, 16 bits of each, for any mini-batch;
 // elsewhere sums of them, which take 5/4 of their memory, for mini-batches of 128 samples and more.
+// Batch norms are folded into what is below them.
 //
 // Any thread may call prepared_now and prepared_pass, for a net of its own.
 #ifndef ADAM_MODEL_PREPARED_H
@@ -27,6 +28,9 @@ int prepared_batch(const struct model *model, const struct kernels *kernels, int
 int prepared_open(struct prepared **out, const struct model *model, const struct kernels *kernels,
                   const float *parameters, int most, struct error *err);
 void prepared_close(struct prepared *prepared);
+
+// The parameters for passes of nets that fold (NET_FOLDED).
+const float *prepared_parameters(const struct prepared *prepared);
 
 // The net's passes use what is kept from now on. The first thread makes it, others wait for
 // that. Without memory for it passes go on as they are.

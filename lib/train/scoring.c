@@ -50,7 +50,8 @@ int scorer_open(struct scorer *scorer, const struct scoring *scoring, struct err
         return error_nomem(err);
     if (input_open(&scorer->input, &scoring->input, err))
         return STATUS_IO;
-    return net_open(&scorer->net, config->model, config->kernels, config->batch, NET_PREDICT, err);
+    enum net_mode mode = config->exact ? NET_PREDICT : NET_FOLDED;
+    return net_open(&scorer->net, config->model, config->kernels, config->batch, mode, err);
 }
 
 void scorer_close(struct scorer *scorer) {
@@ -79,10 +80,12 @@ void scorer_add_floats(struct scorer *scorer, const float *values) {
 
 const float *scorer_pass(struct scorer *scorer, uint64_t number) {
     const struct scoring *scoring = scorer->scoring;
-    if (!scoring->config.exact)
+    const float *parameters = scoring->config.parameters;
+    if (!scoring->config.exact) {
         prepared_pass(scoring->prepared, scorer->net, number);
+        parameters = prepared_parameters(scoring->prepared);
+    }
     if (scorer->batch.n > 0)
-        net_forward(scorer->net, scoring->config.parameters, scorer->batch.input, scorer->batch.n,
-                    NULL, 0);
+        net_forward(scorer->net, parameters, scorer->batch.input, scorer->batch.n, NULL, 0);
     return net_scores(scorer->net);
 }

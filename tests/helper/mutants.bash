@@ -65,13 +65,15 @@ mutant_passes() {
 }
 
 # every_mutant TABLE LEAST: fails unless the table has more rows than LEAST, each changes its source,
-# and each mutant is noticed, of a share of them: with MUTANTS_SHARE=N (4) one in N. Which, depends on
-# the sources that the table breaks: all have their turn as the code changes, and one tree is tested
+# and each mutant is noticed, of a share of them: about AT_A_TIME, or with MUTANTS_SHARE=N one in N.
+# Which, depends on the sources that the table breaks: all have their turn as the code changes, and one tree is tested
 # the same way each time.
+AT_A_TIME=12
 every_mutant() {
     if [ -n "${SAN:-}" ]; then skip "mutants are built without sanitizers"; fi
-    local rows line source script share=${MUTANTS_SHARE:-4} turn bad=
+    local rows line source script share turn bad=
     mapfile -t rows < <(grep -v '^#' "$1")
+    share=${MUTANTS_SHARE:-$((${#rows[@]} / AT_A_TIME + 1))}
     [ "${#rows[@]}" -gt "$2" ]
     local -A sources=()
     for line in "${rows[@]}"; do

@@ -10,6 +10,7 @@
 #include "kernels/batch_norm.h"
 #include "kernels/kernels.h"
 #include "model/net.h"
+#include "model/prepared.h"
 #include "rule/optimizer.h"
 
 enum { MOST = 80, INPUTS = 6, CLASSES = 3 };
@@ -168,6 +169,38 @@ static void test_large_means(struct tap *tap) {
     tap_result(tap, "a mean that is large beside the deviation costs no digits of it");
 }
 
+// Below norms: convolutions, one for each map, dense layers; with and without an activation, and
+// with what keeps a norm a pass of its own: a second reader, an activation that keeps its inputs.
+static void test_folded(struct tap *tap) {
+    static const char text[] = "input 2x9x8\nconv maps=6 kernel=3 pad=1\nbatchnorm\nrelu\n"
+                               "conv maps=6 kernel=3 pad=1 groups=6\nbatchnorm act=relu6\n"
+                               "conv a maps=5 kernel=3\nbatchnorm b\nadd from=a,b\n"
+                               "conv maps=7 kernel=1\nbatchnorm act=gelu\nmaxpool size=2\n"
+                               "conv maps=7 kernel=1 act=tanh\nbatchnorm\n"
+                               "dense units=20\nbatchnorm act=tanh\nsoftmax units=3\n";
+    struct fixture f;
+    struct net *net = NULL;
+    struct prepared *prepared = NULL;
+    struct error err = {0};
+    struct random random = random_stream(8, 1, 4);
+    if (!fixture_open(tap, &f, text))
+        return;
+    for (size_t i = 0; i < f.model->parameter_count; i++)
+        f.parameters[i] += 0.1f * fabsf(random_normal(&random));
+    CHECK_INT(tap, net_open(&net, f.model, kernels_best(), MOST, NET_FOLDED, &err), 0);
+    CHECK_INT(tap, prepared_open(&prepared, f.model, kernels_best(), f.parameters, MOST, &err), 0);
+    CHECK(tap, prepared_parameters(prepared) != f.parameters);
+    for (int n = 1; n <= 40; n += 13) {
+        net_forward(f.predicts, f.parameters, f.input, n, NULL, 0);
+        net_forward(net, prepared_parameters(prepared), f.input, n, NULL, 0);
+        check_floats(tap, net_scores(net), net_scores(f.predicts), (size_t)n * CLASSES, 1e-5);
+    }
+    tap_result(tap, "norms that are folded into the layers below them give the same scores");
+    prepared_close(prepared);
+    net_close(net);
+    fixture_close(&f);
+}
+
 static void test_share(struct tap *tap) {
     struct fixture f;
     if (!fixture_open(tap, &f, flat))
@@ -190,6 +223,7 @@ int main(void) {
     test_prediction(&tap);
     test_passes(&tap);
     test_large_means(&tap);
+    test_folded(&tap);
     test_share(&tap);
     return tap_done(&tap);
 }
