@@ -12,8 +12,8 @@ struct error;
 // layer. `readers` has how many layers read each.
 bool fold_takes(const struct model *model, const int *readers, const struct layer *layer);
 
-// The model's parameters for nets that fold (NET_FOLDED), of which those of norms are not read. *out
-// is freed with free(); NULL: there is nothing to fold. STATUS_IO when out of memory.
+// The model's parameters for nets that fold (NET_FOLDED), of which those of norms are not read.
+// *out is freed with free(); NULL: there is nothing to fold. STATUS_IO when out of memory.
 int fold_parameters(float **out, const struct model *model, const float *parameters,
                     struct error *err);
 
