@@ -9,6 +9,10 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/lsan_interface.h>
+#endif
+
 enum {
     HUGE_PAGE = 2 << 20,
     HUGE_LEAST = 32 << 20, // what no cache holds
@@ -70,6 +74,14 @@ float *mem_floats(size_t n) {
     if (p)
         memset(p, 0, n * sizeof *p);
     return p;
+}
+
+void mem_abandon(const void *p) {
+#if defined(__SANITIZE_ADDRESS__)
+    __lsan_ignore_object(p);
+#else
+    (void)p;
+#endif
 }
 
 char *mem_string(const char *text) {

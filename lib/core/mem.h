@@ -24,6 +24,10 @@ float *mem_floats(size_t n);
 // The same, of any values: pages that nobody writes to take no memory.
 float *mem_untouched_floats(size_t n);
 
+// What a thread that nobody waits for may still use stays until the process ends: the address
+// sanitizer is told that it, and what it points to, is not lost.
+void mem_abandon(const void *p);
+
 // A copy of a string; NULL when out of memory.
 char *mem_string(const char *text);
 

@@ -428,6 +428,7 @@ void loader_abandon(struct loader *loader) {
     loader_cancel(loader);
     for (int i = 0; i < loader->started; i++)
         pthread_detach(loader->threads[i].id);
+    mem_abandon(loader);
 }
 
 int loader_stop(struct loader *loader, struct error *err) {

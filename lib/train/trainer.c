@@ -9,6 +9,7 @@
 
 #include "core/clock.h"
 #include "core/error.h"
+#include "core/mem.h"
 #include "kernels/kernels.h"
 #include "run/best.h"
 #include "run/metrics.h"
@@ -714,7 +715,8 @@ static void close_run(struct trainer *trainer) {
     loop_close(trainer->loop);
     metrics_close(trainer->metrics);
     if (trainer->loader && trainer->feed->source && trainer->stop) {
-        loader_abandon(trainer->loader); // and what it reads: the feed
+        loader_abandon(trainer->loader);
+        mem_abandon(trainer->feed); // which it reads
     } else {
         loader_stop(trainer->loader, NULL);
         feed_close(trainer->feed);

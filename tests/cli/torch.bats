@@ -241,19 +241,17 @@ epochs = 6
 CONF
     tiny --sync --threads 1 --batch 32 --epochs 1 --rate 0 --out start
     # A worker that sends the changes of its weights keeps the optimizer's state to itself.
+    local all=()
     for way in momentum:hardsync adam:hardsync sgd:async; do
         rule=${way%:*}
-        rm -rf ran servers
-        cp -r start ran
-        cp -r start servers
-        run_ok adam-worker --resume ran --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
-        run_ok adam-ctl up run.conf --resume --out servers --ps 2 --workers 1 --threads 1 -q \
+        cp -r start ran-$rule
+        cp -r start servers-$rule
+        all+=($rule=ran-$rule $rule=servers-$rule)
+        run_ok adam-worker --resume ran-$rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
+        run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
             --set protocol=${way#*:} --set optimizer=$rule --set rate=0.02 --set decay=0.03 --set epsilon=0.001
-        for run in ran servers; do
-            python "$ROOT"/tests/helper/torch_rules.py start/latest/model.safetensors \
-                $run/latest/model.safetensors $rule 5 0.02 0.03
-        done
     done
+    python "$ROOT"/tests/helper/torch_rules.py start 5 0.02 0.03 "${all[@]}"
 }
 
 # With a rate of 0 the running statistics alone move: to those of all pictures, whoever moves them.
@@ -316,17 +314,16 @@ eval-every = 0
 epoch-end = 1
 CONF
     tiny --sync --threads 1 --batch 103 --epochs 1 --rate 0 --out start
+    local all=()
     for rule in sgd momentum nesterov adagrad rmsprop adam adamw; do
         cp -r start $rule
         run_ok adam-worker --resume $rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
-        python "$ROOT"/tests/helper/torch_rules.py start/latest/model.safetensors \
-            $rule/latest/model.safetensors $rule 5 0.02 0.03
         cp -r start servers-$rule
+        all+=($rule=$rule $rule=servers-$rule)
         run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
             --set optimizer=$rule --set epochs=6 --set rate=0.02 --set decay=0.03 --set epsilon=0.001
-        python "$ROOT"/tests/helper/torch_rules.py start/latest/model.safetensors \
-            servers-$rule/latest/model.safetensors $rule 5 0.02 0.03
     done
+    python "$ROOT"/tests/helper/torch_rules.py start 5 0.02 0.03 "${all[@]}"
     [ "$(jq '.run.settings."state-since"' adam/latest/manifest.json)" = 1 ]
     [ "$(jq '.run.settings."state-since"' servers-adam/latest/manifest.json)" = 1 ]
 }
@@ -340,21 +337,21 @@ CONF
     printf '%s\n' 'model = tiny.net' 'data = train.idx' 'labels = train.lab' 'batch = 103' \
         'eval-every = 0' 'epoch-end = 1' >run.conf
     tiny --sync --threads 1 --batch 103 --epochs 1 --rate 0 --out start
-    pytorch() {
-        python "$ROOT"/tests/helper/torch_rules.py start/latest/model.safetensors \
-            "$1"/latest/model.safetensors sgd "$2" 0.05 0.03 0.1 $weights
+    pytorch() { # UPDATES RULE=RUN...
+        python "$ROOT"/tests/helper/torch_rules.py --smoothing 0.1 --class-weights $weights \
+            start "$1" 0.05 0.03 "${@:2}"
     }
     cp -r start alone
     run_ok adam-worker --resume alone --threads 3 --epochs 6 --rate 0.05 --decay 0.03
-    pytorch alone 5
     servers() { # PROTOCOL PUSH UPDATES
         cp -r start "$1-$2"
         run_ok adam-ctl up run.conf --resume --out "$1-$2" --ps 2 --workers 1 --threads 1 -q --set push="$2" \
             --set protocol="$1" --set epochs=$(($3 + 1)) --set rate=0.05 --set decay=0.03
-        pytorch "$1-$2" "$3"
     }
     servers hardsync gradient 5
     servers softsync:1 gradient 1
     servers async gradient 1
     servers async delta 1
+    pytorch 5 sgd=alone sgd=hardsync-gradient
+    pytorch 1 sgd=softsync:1-gradient sgd=async-gradient sgd=async-delta
 }

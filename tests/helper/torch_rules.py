@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""torch_rules.py BEFORE AFTER RULE UPDATES RATE DECAY [SMOOTHING WEIGHTS]: updates of a whole net by PyTorch's own rules.
+"""Updates of a whole net by PyTorch's own rules: BEFORE UPDATES RATE DECAY RULE=RUN...
 
 Trains tiny.net (tests/helper/worker.bash, without dropout; with the batch norms b1 and b2, where
-BEFORE has them) from the weights in BEFORE on all pictures at once, by torch.optim, and compares the
-weights and the optimizer's state with those in AFTER. Biases do not decay.
+the run BEFORE has them) from the weights there on all pictures at once, by torch.optim, and compares
+the weights and the optimizer's state with those of each RUN. Biases do not decay.
 """
+import argparse
 import json
 import struct
-import sys
 import numpy as np
 import torch
 import torch.nn.functional as F
@@ -33,8 +33,8 @@ RULES = {
 }
 
 
-def tensors(path):
-    raw = open(path, 'rb').read()
+def tensors(run):
+    raw = open(f'{run}/latest/model.safetensors', 'rb').read()
     end = 8 + struct.unpack('<Q', raw[:8])[0]
     found = {}
     for name, entry in json.loads(raw[8:end]).items():
@@ -70,32 +70,52 @@ def close(name, got, wanted):
     assert error < TOLERANCE, f'{name} differs by {error:.3g} of its largest value'
 
 
-def main(before, after, rule, updates, rate, decay, smoothing='0', class_weights=None):
-    make, options, states = RULES[rule]
-    weights = tensors(before)
-    learnt = {name for name in weights if 'running' not in name}
+def updated(weights, rule, o):
+    """The weights, and the optimizer with its states, after the updates."""
+    make, options, _ = RULES[rule]
+    weights = {name: value.clone() for name, value in weights.items()}
+    learnt = [name for name in weights if 'running' not in name]
     for name in learnt:
         weights[name].requires_grad_()
-    groups = [{'params': [v for n, v in weights.items() if n.endswith(end)], 'weight_decay': d}
-              for end, d in (('weight', float(decay)), ('bias', 0))]
-    optimizer = make(groups, lr=float(rate), **options)
+    groups = [{'params': [weights[n] for n in learnt if n.endswith(end)], 'weight_decay': decay}
+              for end, decay in (('weight', o.decay), ('bias', 0))]
+    optimizer = make(groups, lr=o.rate, **options)
     x, labels = pictures()
-    if class_weights:
-        class_weights = torch.tensor([float(w) for w in class_weights.split(',')]).double()
-    for _ in range(int(updates)):
+    class_weights = o.class_weights and torch.tensor(o.class_weights).double()
+    for _ in range(o.updates):
         optimizer.zero_grad()
         loss = F.cross_entropy(scores(weights, x), labels, class_weights,
-                               label_smoothing=float(smoothing), reduction='sum')
+                               label_smoothing=o.smoothing, reduction='sum')
         (loss / len(labels)).backward()
         optimizer.step()
-    got = tensors(after)
+    return weights, optimizer
+
+
+def compare(got, rule, weights, optimizer):
+    states = RULES[rule][2]
     assert len(got) == len(weights) * (1 + len(states)), sorted(got)
     for name, value in weights.items():
         if name in BELOW_NORMS and 'b1.weight' in weights:
             continue
         close(name, got[name], value.detach())
-        for ours, theirs in states.items() if name in learnt else ():
+        for ours, theirs in states.items() if value.requires_grad else ():
             close(f'{ours}.{name}', got[f'{ours}.{name}'], optimizer.state[value][theirs])
 
 
-main(*sys.argv[1:])
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--smoothing', type=float, default=0)
+    parser.add_argument('--class-weights', type=lambda text: [float(w) for w in text.split(',')])
+    parser.add_argument('before')
+    for name, kind in (('updates', int), ('rate', float), ('decay', float)):
+        parser.add_argument(name, type=kind)
+    parser.add_argument('after', nargs='+', help='RULE=RUN')
+    o = parser.parse_args()
+    before = tensors(o.before)
+    for pair in o.after:
+        rule, run = pair.split('=')
+        print(pair)
+        compare(tensors(run), rule, *updated(before, rule, o))
+
+
+main()
