@@ -246,7 +246,7 @@ CONF
         rule=${way%:*}
         cp -r start ran-$rule
         cp -r start servers-$rule
-        all+=($rule=ran-$rule $rule=servers-$rule)
+        all+=("$rule=ran-$rule" "$rule=servers-$rule")
         run_ok adam-worker --resume ran-$rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
         run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
             --set protocol=${way#*:} --set optimizer=$rule --set rate=0.02 --set decay=0.03 --set epsilon=0.001
@@ -319,7 +319,7 @@ CONF
         cp -r start $rule
         run_ok adam-worker --resume $rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
         cp -r start servers-$rule
-        all+=($rule=$rule $rule=servers-$rule)
+        all+=("$rule=$rule" "$rule=servers-$rule")
         run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
             --set optimizer=$rule --set epochs=6 --set rate=0.02 --set decay=0.03 --set epsilon=0.001
     done
