@@ -141,8 +141,8 @@ END
     head -c 100000000 /dev/zero >large
     refused 413 --max-body --data-binary @large
     refused 413 --max-body -H Expect: --data-binary @large
-    # Not more than the body may have was kept.
-    [ "$(awk '/VmHWM/ { print $2 }' "/proc/$pid/status")" -lt 200000 ]
+    # Not more than the body may have was kept; what a sanitizer keeps does not count.
+    [ -n "${SAN:-}" ] || [ "$(awk '/VmHWM/ { print $2 }' "/proc/$pid/status")" -lt 200000 ]
     post 200 --data-binary "@$picture"
 }
 
