@@ -234,7 +234,7 @@ static bool push(struct cluster *cluster, uint32_t index, uint64_t epoch, uint64
     return repeated;
 }
 
-// The version of the first shard; all weights must be the same.
+// The version that both shards have; all weights must be the same.
 static uint64_t pull(struct cluster *cluster, uint32_t index, uint64_t epoch, float wanted) {
     struct link *link = dial(&cluster->servers[index], PROTO_ROLE_WORKER, WORKER);
     struct proto_piece pieces[2];
@@ -245,7 +245,8 @@ static uint64_t pull(struct cluster *cluster, uint32_t index, uint64_t epoch, fl
         kept_drop(kept);
         kept = NULL;
     }
-    uint64_t version = ((const struct proto_piece *)kept->message.weights.pieces.at)[0].version;
+    const struct proto_piece *got = kept->message.weights.pieces.at;
+    uint64_t version = got[0].version < got[1].version ? got[0].version : got[1].version;
     size_t wrong = 0;
     for (size_t i = 0; i < PARAMETERS; i++)
         wrong += cluster->pulled[i] != wanted;
