@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/hogwild.h"
 #include "core/mem.h"
-#include "model/layer.h"
+#include "model/fuse.h"
 
 // One row of weights, and one bias, make each map.
 static bool has_rows(const struct layer *layer) {
@@ -44,14 +44,6 @@ HOGWILD static void fold_norm(float *to, const float *from, const struct layer *
     }
 }
 
-static int *count_readers(const struct model *model) {
-    int *readers = mem_zeroed((size_t)model->layer_count, sizeof *readers);
-    for (int i = 0; readers && i < model->layer_count; i++)
-        for (int j = 0; j < model->layers[i].from_count; j++)
-            readers[model->layers[i].from[j]]++;
-    return readers;
-}
-
 static bool copy_parameters(float **out, const struct model *model, const float *parameters) {
     if (*out)
         return true;
@@ -63,7 +55,7 @@ static bool copy_parameters(float **out, const struct model *model, const float 
 
 int fold_parameters(float **out, const struct model *model, const float *parameters,
                     struct error *err) {
-    int *readers = count_readers(model);
+    int *readers = fuse_readers(model);
     bool whole = readers != NULL;
     *out = NULL;
     for (int i = 0; whole && i < model->layer_count; i++) {

@@ -2,6 +2,14 @@
 
 #include "model/fold.h"
 
+int *fuse_readers(const struct model *model) {
+    int *readers = mem_zeroed((size_t)model->layer_count, sizeof *readers);
+    for (int i = 0; readers && i < model->layer_count; i++)
+        for (int j = 0; j < model->layers[i].from_count; j++)
+            readers[model->layers[i].from[j]]++;
+    return readers;
+}
+
 static bool can_apply(const struct layer *layer, enum act act) {
     return layer->dropout == 0 && !act_reads_inputs(act) && (layer->type->acts >> act & 1);
 }

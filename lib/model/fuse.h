@@ -26,6 +26,9 @@ struct fused {
     bool over;    // or only those who then write their error gradients there
 };
 
+// How many layers read each; freed with free(). NULL when out of memory.
+int *fuse_readers(const struct model *model);
+
 // `fused` has layer_count elements, `readers` how many layers read each; folds: batch norms are
 // folded.
 void fuse(const struct model *model, const int *readers, bool folds, struct fused *fused);

@@ -10,17 +10,15 @@
 static bool mark_nodes(const struct model *model, enum net_mode mode, struct node *nodes) {
     size_t count = (size_t)model->layer_count;
     bool *blocked = mem_zeroed(count, sizeof *blocked);
-    int *readers = mem_zeroed(count, sizeof *readers);
+    int *readers = fuse_readers(model);
     struct fused *fused = mem_zeroed(count, sizeof *fused);
     bool whole = blocked && readers && fused;
     for (int i = 0; whole && i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
         nodes[i].blocked = blocked[i] = layout_blocked(layer, blocked);
         nodes[i].wanted = layer_learns(layer);
-        for (int j = 0; j < layer->from_count; j++) {
+        for (int j = 0; j < layer->from_count; j++)
             nodes[i].wanted |= nodes[layer->from[j]].wanted;
-            readers[layer->from[j]]++;
-        }
     }
     if (whole)
         fuse(model, readers, mode == NET_FOLDED, fused);
