@@ -38,9 +38,8 @@ static bool by_kept(const struct pass *pass) {
     return pass->prepared && affine_kept_size(pass->layer, pass->kernels, pass->n) > 0;
 }
 
-// Where this thread begins: a whole cache line of outputs.
-static int first_unit(const struct pass *pass) {
-    return (int)((int64_t)pass->layer->units * pass->thread / pass->threads) / 16 * 16;
+int affine_first(const struct pass *pass, int units) {
+    return (int)((int64_t)units * pass->thread / pass->threads) / 16 * 16;
 }
 
 void affine_forward(const struct pass *pass) {
@@ -52,29 +51,33 @@ void affine_forward(const struct pass *pass) {
                                           pass->biases, pass->n, units, inputs, pass->brief))
         return;
     k->dense->forward(pass->y, pass->x[0], pass->weights, pass->biases, pass->n, units, inputs,
-                      first_unit(pass), pass->brief);
+                      affine_first(pass, units), pass->brief);
+}
+
+void affine_back(const struct pass *pass, struct dense_errors *errors) {
+    bool learns = layer_learns(pass->layer);
+    errors->first = affine_first(pass, errors->units);
+    if (learns)
+        pass->kernels->bias_sum(pass->dbiases, pass->dy, errors->n, errors->units, 1);
+    if (learns && pass_offer(pass, errors))
+        return;
+    if (errors->dx)
+        pass->kernels->dense->back_input(errors, pass->weights);
+    if (learns)
+        pass->kernels->dense->back_weights(pass->dweights, errors);
 }
 
 void affine_backward(const struct pass *pass) {
-    const struct dense_errors errors = {
+    struct dense_errors errors = {
         .dy = pass->dy,
         .x = pass->x[0],
         .dx = pass->dx[0],
         .n = pass->n,
         .units = pass->layer->units,
         .inputs = pass->layer->weights.dims[1],
-        .first = first_unit(pass),
         .scratch = pass->brief,
     };
-    bool learns = layer_learns(pass->layer);
-    if (learns)
-        pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, errors.units, 1);
-    if (learns && pass_offer(pass, &errors))
-        return;
-    if (errors.dx)
-        pass->kernels->dense->back_input(&errors, pass->weights);
-    if (learns)
-        pass->kernels->dense->back_weights(pass->dweights, &errors);
+    affine_back(pass, &errors);
 }
 
 const char *affine_way(const struct pass *pass, enum conv_pass part) {

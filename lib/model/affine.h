@@ -4,6 +4,8 @@
 
 #include "model/pass.h"
 
+struct dense_errors;
+
 // out = units x 1 x 1, weights (units x inputs) and biases.
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit);
 void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief);
@@ -12,6 +14,12 @@ void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, 
 size_t affine_kept_size(const struct layer *layer, const struct kernels *kernels, int n);
 void affine_forward(const struct pass *pass);
 void affine_backward(const struct pass *pass);
+// What comes of error gradients of which errors->dy, x, dx, n, units, inputs and scratch are given:
+// dx, and the gradients of the layer's weights, unless somebody takes the product (net_offer), and
+// biases.
+void affine_back(const struct pass *pass, struct dense_errors *errors);
+// Where this thread begins to pass over so many units: a whole cache line of outputs.
+int affine_first(const struct pass *pass, int units);
 const char *affine_way(const struct pass *pass, enum conv_pass part);
 
 #endif

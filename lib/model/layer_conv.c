@@ -2,7 +2,10 @@
 #include <stdio.h>
 
 #include "kernels/conv.h"
+#include "kernels/conv_rows.h"
+#include "kernels/dense.h"
 #include "kernels/kernels.h"
+#include "model/affine.h"
 #include "model/keys.h"
 #include "model/pass.h"
 
@@ -47,14 +50,16 @@ static bool shape_conv(struct layer *layer, const struct shape *in, struct misfi
     return true;
 }
 
+static size_t most(size_t a, size_t b) {
+    return a > b ? a : b;
+}
+
 static void scratch_conv(const struct layer *layer, int n, bool train, size_t *kept,
                          size_t *brief) {
     struct convolution conv = layer_convolution(layer);
-    size_t plain = conv_scratch(&conv), blocks = conv_block_scratch(&conv);
+    size_t blocks = most(conv_block_scratch(&conv), conv_rows_scratch(&conv, n));
     *kept = pass_kept_size(layer, n, train);
-    *brief = pass_mask_size(layer, n, train);
-    *brief = *brief > plain ? *brief : plain;
-    *brief = *brief > blocks ? *brief : blocks;
+    *brief = most(most(pass_mask_size(layer, n, train), conv_scratch(&conv)), blocks);
 }
 
 static struct convolution pass_convolution(const struct pass *pass) {
@@ -66,6 +71,56 @@ static bool uses_winograd(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
     return pass->lanes && pass->kernels->winograd->fits(part, &conv, pass->lanes);
 }
+
+// --- as rows (kernels/conv_rows.h) --------------------------------------------------------
+
+static bool uses_rows(const struct pass *pass, const struct convolution *conv) {
+    return pass->lanes == 1 &&
+           conv_rows_count(conv, pass->n) <= conv_rows_most(conv, pass->kernels->lanes);
+}
+
+static const float *pass_rows(const struct pass *pass, const struct convolution *conv) {
+    if (conv_rows_lie(conv))
+        return pass->x[0];
+    conv_rows_gather(pass->brief, pass->x[0], pass->blocks, conv);
+    return pass->brief;
+}
+
+// What of the scratch is left behind so many matrices of rows.
+static float *behind_rows(const struct pass *pass, const struct convolution *conv, int matrices) {
+    size_t floats = conv_rows_floats(conv, conv_rows_count(conv, pass->blocks));
+    return pass->brief + (conv_rows_lie(conv) ? 0 : (size_t)matrices * floats);
+}
+
+static void forward_rows(const struct pass *pass, const struct convolution *conv) {
+    const float *rows = pass_rows(pass, conv);
+    pass->kernels->dense->forward(pass->y, rows, pass->weights, pass->biases,
+                                  (int)conv_rows_count(conv, pass->blocks), conv->maps,
+                                  (int)conv_rows_inputs(conv), affine_first(pass, conv->maps),
+                                  behind_rows(pass, conv, 1));
+    pass_activate(pass, pass->kept);
+}
+
+static void backward_rows(const struct pass *pass, const struct convolution *conv) {
+    bool lie = conv_rows_lie(conv);
+    struct dense_errors errors = {
+        .dy = pass->dy,
+        .x = layer_learns(pass->layer) ? pass_rows(pass, conv) : NULL,
+        .dx = lie || !pass->dx[0] ? pass->dx[0] : behind_rows(pass, conv, 1),
+        .n = (int)conv_rows_count(conv, pass->blocks),
+        .units = conv->maps,
+        .inputs = (int)conv_rows_inputs(conv),
+        .scratch = behind_rows(pass, conv, 2),
+    };
+    affine_back(pass, &errors);
+    if (!pass->dx[0])
+        return;
+    if (!lie)
+        conv_rows_scatter(pass->dx[0], errors.dx, pass->blocks, conv);
+    pass_undo(pass);
+}
+
+// --- in blocks, and of plain samples ------------------------------------------------------
 
 static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
@@ -86,7 +141,8 @@ static void forward_plain(const struct pass *pass, const struct convolution *con
 
 static void forward_conv(const struct pass *pass) {
     struct convolution conv = pass_convolution(pass);
-    (pass->lanes ? forward_blocks : forward_plain)(pass, &conv);
+    bool rows = uses_rows(pass, &conv);
+    (rows ? forward_rows : pass->lanes ? forward_blocks : forward_plain)(pass, &conv);
 }
 
 static void back_weights_blocks(const struct pass *pass, const struct convolution *conv) {
@@ -127,6 +183,10 @@ static void back_input_plain(const struct pass *pass, const struct convolution *
 static void backward_conv(const struct pass *pass) {
     struct convolution conv = pass_convolution(pass);
     pass_activate_back(pass, pass->kept);
+    if (uses_rows(pass, &conv)) {
+        backward_rows(pass, &conv);
+        return;
+    }
     if (layer_learns(pass->layer))
         (pass->lanes ? back_weights_blocks : back_weights_plain)(pass, &conv);
     if (pass->dx[0])
@@ -135,6 +195,8 @@ static void backward_conv(const struct pass *pass) {
 
 static const char *way_conv(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
+    if (uses_rows(pass, &conv))
+        return "rows";
     return uses_winograd(pass, part) ? "winograd"
                                      : pass->kernels->conv->way(part, &conv, pass->lanes);
 }

@@ -186,6 +186,11 @@ static bool is_first_gradient(const struct net *net, struct block_range range, i
     return !net->adds && range.first == 0 && row == 0;
 }
 
+// Whether the pass is of all samples.
+static bool is_whole(const struct net *net, const struct node *node, struct block_range range) {
+    return !node->blocked || range.count == net->blocks;
+}
+
 // Parameters for a part of the samples or rows; the gradient of any but the first goes
 // beside, to be added.
 static void set_gradient(const struct net *net, struct node *node, const float *parameters,
@@ -213,7 +218,7 @@ static void backward_layer(struct net *net, struct node *node, const float *para
     if (!node->fused.within) {
         set_gradient(net, node, parameters, gradient, is_first_gradient(net, range, 0));
         node->taken = false;
-        pass->offer = net->offer;
+        pass->offer = is_whole(net, node, range) ? net->offer : NULL;
         pass->taker = net->taker;
         pass->taken = &node->taken;
         pass->layer->type->backward(pass);

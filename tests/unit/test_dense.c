@@ -433,9 +433,9 @@ static bool take_product(void *self, const struct layer *layer, const struct den
     return true;
 }
 
-// Parameters after some steps on random samples.
+// Parameters after some steps on random samples, whose products of `offered` layers are taken.
 static float *train(struct tap *tap, const struct model *model, enum rule rule, int n,
-                    bool offered) {
+                    int offered) {
     enum { STEPS = 5, SIZE = 2 * 6 * 5, MOST = 12 };
     const struct optimizer optimizer = {
         .rule = rule,
@@ -465,16 +465,14 @@ static float *train(struct tap *tap, const struct model *model, enum rule rule, 
         net_forward(net, t.parameters, input, n, NULL, 0);
         net_backward(net, t.parameters, labels, 1.0f / (float)n, gradient, take_gradient, &t);
     }
-    CHECK_INT(tap, t.taken, offered ? 3 * STEPS : 0);
+    CHECK_INT(tap, t.taken, offered * STEPS);
     net_close(net);
     free(gradient), free(t.state);
     return t.parameters;
 }
 
-static void test_nets(struct tap *tap) {
-    static const char text[] = "input 2x6x5\nconv maps=3 kernel=3 act=tanh\ndense units=21 "
-                               "act=tanh rate=0.5\ndense units=40 act=relu decay=0.1\nsoftmax "
-                               "units=3\n";
+// A net, in mini-batches of `least` to `most` samples; `layers` of it offer products.
+static void test_net(struct tap *tap, const char *text, int layers, int least, int most) {
     struct error err = {0};
     struct model *model = NULL;
     if (model_parse(&model, "test.net", text, NULL, 0, &err)) {
@@ -482,9 +480,9 @@ static void test_nets(struct tap *tap) {
         return;
     }
     for (int rule = RULE_SGD; rule_names[rule]; rule++)
-        for (int n = 1; n <= 12; n += 3) {
-            float *formed = train(tap, model, (enum rule)rule, n, false);
-            float *offered = train(tap, model, (enum rule)rule, n, true);
+        for (int n = least; n <= most; n += 3) {
+            float *formed = train(tap, model, (enum rule)rule, n, 0);
+            float *offered = train(tap, model, (enum rule)rule, n, layers);
             for (size_t i = 0; i < model->parameter_count; i++)
                 if (!(fabsf(formed[i] - offered[i]) <= 2e-5f * (1 + fabsf(formed[i]))))
                     FAIL(tap, "%s, %d samples: parameter %zu is %.9g, not %.9g", rule_names[rule],
@@ -492,6 +490,23 @@ static void test_nets(struct tap *tap) {
             free(formed), free(offered);
         }
     model_free(model);
+}
+
+static void test_nets(struct tap *tap) {
+    test_net(tap,
+             "input 2x6x5\nconv maps=3 kernel=3 act=tanh\ndense units=21 act=tanh rate=0.5\n"
+             "dense units=40 act=relu decay=0.1\nsoftmax units=3\n",
+             3, 1, 12);
+    int rows = kernels_best()->lanes ? 3 : 0; // convolutions of few outputs (kernels/conv_rows.h)
+    test_net(tap,
+             "input 2x6x5\nconv maps=48 kernel=3 stride=2 act=relu\nconv maps=40 kernel=3 pad=1 "
+             "act=tanh rate=0.5\nconv maps=72 kernel=1 act=relu\nsoftmax units=3\n",
+             1 + rows, 1, 1);
+    // Two layers pass one sample after the other: no product of theirs is of all samples.
+    test_net(tap,
+             "input 2x6x5\nconv maps=24 kernel=1 act=relu\nconv maps=192 kernel=1 act=tanh\n"
+             "conv maps=24 kernel=1 act=relu\nsoftmax units=3\n",
+             rows > 0 ? 2 : 1, 4, 4);
 }
 
 // --- what is refused --------------------------------------------------------------

@@ -1,0 +1,108 @@
+// The rows of convolutions (kernels/conv_rows.h): what each output pixel sees, against its
+// definition; the adjoint, against the scalar products of both; when rows are taken.
+#include <stdlib.h>
+
+#include "../helper/tap.h"
+#include "core/mem.h"
+#include "core/random.h"
+#include "kernels/conv_rows.h"
+#include "kernels/kernels.h"
+#include "kernels/shapes.h"
+
+static const struct shape {
+    int c, h, w, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
+} shapes[] = {
+    {3, 4, 5, 3, 3, 1, 1, 1, 1},  {17, 2, 2, 3, 3, 1, 1, 1, 1}, {5, 7, 6, 1, 1, 2, 2, 0, 0},
+    {2, 9, 8, 5, 3, 2, 1, 2, 0},  {1, 6, 6, 5, 5, 1, 1, 2, 2},  {4, 3, 7, 3, 7, 1, 2, 1, 3},
+    {33, 1, 1, 3, 3, 1, 1, 1, 1}, {6, 5, 5, 5, 5, 1, 1, 0, 0},
+};
+
+enum { BLOCKS = 3 };
+
+static struct convolution convolution_of(const struct shape *s, int maps) {
+    struct window w = {.c = s->c,
+                       .h = s->h,
+                       .w = s->w,
+                       .out_h = (s->h + 2 * s->pad_h - s->kernel_h) / s->stride_h + 1,
+                       .out_w = (s->w + 2 * s->pad_w - s->kernel_w) / s->stride_w + 1,
+                       .kernel_h = s->kernel_h,
+                       .kernel_w = s->kernel_w,
+                       .stride_h = s->stride_h,
+                       .stride_w = s->stride_w,
+                       .pad_h = s->pad_h,
+                       .pad_w = s->pad_w};
+    return (struct convolution){w, maps, 1};
+}
+
+// What input number `input` of row `row` is to be: of picture x, with pixels outermost.
+static float value_seen(const struct convolution *conv, const float *x, size_t row, size_t input) {
+    const struct window *w = &conv->window;
+    size_t pixels = (size_t)(w->out_h * w->out_w), taps = (size_t)(w->kernel_h * w->kernel_w);
+    int pixel = (int)(row % pixels), tap = (int)(input % taps), c = (int)(input / taps);
+    int iy = pixel / w->out_w * w->stride_h - w->pad_h + tap / w->kernel_w;
+    int ix = pixel % w->out_w * w->stride_w - w->pad_w + tap % w->kernel_w;
+    if (iy < 0 || iy >= w->h || ix < 0 || ix >= w->w)
+        return 0;
+    return x[((row / pixels * (size_t)w->h + (size_t)iy) * (size_t)w->w + (size_t)ix) *
+                 (size_t)w->c +
+             (size_t)c];
+}
+
+static double scalar_product(const float *a, const float *b, size_t n) {
+    double sum = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)a[i] * (double)b[i];
+    return sum;
+}
+
+static void check_shape(struct tap *tap, const struct shape *s) {
+    struct convolution conv = convolution_of(s, 4);
+    size_t in = (size_t)(BLOCKS * s->c * s->h * s->w), rows = conv_rows_count(&conv, BLOCKS);
+    size_t inputs = conv_rows_inputs(&conv), different = 0, n = rows * inputs;
+    struct random random = random_stream(1, 0, 0);
+    float *x = mem_floats(in), *dx = mem_floats(in), *got = mem_floats(n), *errors = mem_floats(n);
+    random_normals(&random, x, in);
+    random_normals(&random, errors, n);
+    conv_rows_gather(got, x, BLOCKS, &conv);
+    for (size_t i = 0; i < n; i++)
+        different += got[i] != value_seen(&conv, x, i / inputs, i % inputs);
+    for (size_t i = 0; i < in; i++)
+        dx[i] = 7; // the adjoint writes over it
+    conv_rows_scatter(dx, errors, BLOCKS, &conv);
+    double one = scalar_product(got, errors, n), other = scalar_product(x, dx, in);
+    if (different > 0 || !(fabs(one - other) < 1e-4))
+        FAIL(tap, "%dx%dx%d, kernel %dx%d, stride %d, pad %d: %zu values differ, %g is to be %g",
+             s->c, s->h, s->w, s->kernel_h, s->kernel_w, s->stride_h, s->pad_h, different, other,
+             one);
+    free(x), free(dx), free(got), free(errors);
+}
+
+static void test_rows(struct tap *tap) {
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        check_shape(tap, &shapes[i]);
+}
+
+// Of large weights and few outputs, or a kernel of one pixel; not of large pictures, whose weights
+// are arranged in no time, nor of groups.
+static void test_taken(struct tap *tap) {
+    const struct shape deep = {512, 2, 2, 3, 3, 1, 1, 1, 1}, wide = {16, 64, 64, 3, 3, 1, 1, 1, 1};
+    struct convolution few = convolution_of(&deep, 512), many = convolution_of(&wide, 16);
+    struct convolution groups = few;
+    groups.groups = 2;
+    for (int vector = 8; vector <= 16; vector *= 2) {
+        CHECK(tap, conv_rows_most(&few, vector) >= 16);
+        CHECK(tap, conv_rows_most(&few, vector) < 512);
+        CHECK(tap, conv_rows_most(&many, vector) < 64 * 64);
+        CHECK_INT(tap, conv_rows_most(&groups, vector), 0);
+    }
+    CHECK_INT(tap, conv_rows_most(&few, 0), 0);
+    CHECK(tap, conv_rows_scratch(&few, 4) >= 2 * 16 * conv_rows_inputs(&few));
+}
+
+int main(void) {
+    struct tap tap = {0};
+    TEST(&tap, "a row is what an output pixel sees; the adjoint gives it back",
+         { test_rows(&tap); });
+    TEST(&tap, "rows are taken where weights are many and outputs few", { test_taken(&tap); });
+    return tap_done(&tap);
+}
