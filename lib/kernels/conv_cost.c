@@ -1,6 +1,5 @@
 // A small model of what convolutions cost: it only has to rank layouts. Multiply-adds are counted
 // as each way issues them, and divided by the share of the peak that the way reaches.
-#include <assert.h>
 #include <limits.h>
 
 #include "kernels/blocks.h"
@@ -14,12 +13,20 @@
 static const double block_share = 0.9, depthwise_share = 0.25, depthwise_direct_share = 0.12,
                     direct_share = 0.75, columns_share = 0.55;
 
-// In vector multiply-adds, for three passes: of a weight, which blocks, and columns of a picture,
-// arrange anew, or which rows read as it lies; of a value of a row or of its outputs; and of a
-// value of a row that has to be gathered.
-static const double prepare_price = 20, weight_price = 5, value_price = 1.7, gather_price = 10;
+// Fitted, in vector multiply-adds, for three passes: of a weight that rows read as it lies; of a
+// value of a row or of its outputs; of a value that has to be gathered, or turned.
+static const double weight_price = 5, value_price = 1.7, gather_price = 10, turn_price = 5;
 
 enum { PASSES = 3 };
+
+// Of each pass: what the ways of blocks take to arrange a weight, or to add up a gradient's lanes.
+static const struct {
+    double whole, lane, winograd;
+} arrange_price[PASSES] = {
+    [CONV_FORWARD] = {5, 0.3, 10},
+    [CONV_BACK_INPUT] = {7, 0.7, 10},
+    [CONV_BACK_WEIGHTS] = {2.5, 4.3, 15},
+};
 
 static double rounded_up(int n, int unit) {
     return (double)((n + unit - 1) / unit * unit);
@@ -35,58 +42,95 @@ static double cost_direct(const struct convolution *conv, int lanes, int vector)
     return each * (double)window_taps(&conv->window) / block_share;
 }
 
-static double cost_block(const struct convolution *conv, int lanes, int vector) {
-    double sum = 0, direct = cost_direct(conv, lanes, vector);
-    for (int pass = 0; pass < PASSES; pass++) {
-        double fast = lanes == vector ? winograd_cost(conv, lanes, (enum conv_pass)pass) : direct;
-        sum += fast < direct ? fast : direct;
-    }
-    return sum;
+// One pass of so many blocks.
+static double cost_pass(const struct convolution *conv, enum conv_pass pass, int blocks, int lanes,
+                        int vector) {
+    double direct = cost_direct(conv, lanes, vector), weights = (double)conv_weights(conv);
+    double fast = lanes == vector ? winograd_cost(conv, lanes, pass) : direct;
+    if (fast < direct)
+        return blocks * fast + arrange_price[pass].winograd * weights;
+    if (conv_depthwise(conv))
+        return blocks * direct;
+    return blocks * direct +
+           (arrange_price[pass].whole + arrange_price[pass].lane * lanes) * weights;
 }
 
-static double prepare_cost(const struct convolution *conv) {
-    return conv_depthwise(conv) ? 0 : prepare_price * (double)conv_weights(conv);
+static double cost_blocks(const struct convolution *conv, int blocks, int lanes, int vector) {
+    double sum = 0;
+    for (int pass = 0; pass < PASSES; pass++)
+        sum += cost_pass(conv, (enum conv_pass)pass, blocks, lanes, vector);
+    return sum;
 }
 
 // All passes of one plain sample.
 static double cost_plain(const struct convolution *conv, int vector) {
     struct direct_sizes s = direct_sizes(conv, vector);
-    double each = (double)PASSES * conv->maps * s.taps, prepare = prepare_cost(conv);
+    double each = (double)PASSES * conv->maps * s.taps, arranged = cost_blocks(conv, 0, 1, vector);
     if (direct_fits(conv, vector))
         return each * s.strips / (conv_depthwise(conv) ? depthwise_direct_share : direct_share) +
-               prepare;
-    return each * (double)window_out_pixels(&conv->window) / vector / columns_share + prepare;
+               arranged;
+    return each * (double)window_out_pixels(&conv->window) / vector / columns_share + arranged;
 }
 
-// All passes of one row (conv_rows.h), but for reading the weights.
-static double cost_row(const struct convolution *conv, int vector) {
+// All passes of so many rows (conv_rows.h).
+static double cost_rows(const struct convolution *conv, double rows, int lanes, int vector) {
     double inputs = (double)conv_rows_inputs(conv), maps = rounded_up(conv->maps, vector);
-    return PASSES * inputs * maps / vector / block_share + value_price * (inputs + maps) +
-           (conv_rows_lie(conv) ? 0 : gather_price * inputs);
+    double each = PASSES * inputs * maps / vector / block_share + value_price * (inputs + maps);
+    if (!conv_rows_lie(conv, lanes))
+        each += gather_price * inputs + (lanes > 1 ? turn_price * maps : 0);
+    return rows * each + weight_price * (double)conv_weights(conv);
 }
 
-// Both costs grow with the rows, that of rows faster.
-size_t conv_rows_most(const struct convolution *conv, int vector) {
-    if (vector == 0 || conv->groups > 1 || conv_rows_inputs(conv) > INT_MAX)
+static bool rows_possible(const struct convolution *conv, int vector) {
+    return vector > 0 && conv->groups == 1 && conv_rows_inputs(conv) <= INT_MAX;
+}
+
+// The rows up to which they cost less. Both costs grow with the rows, that of rows faster: for each
+// its products are no fewer.
+static size_t rows_most(const struct convolution *conv, int lanes, int vector) {
+    double arranged = cost_blocks(conv, 0, lanes, vector),
+           still = cost_rows(conv, 0, lanes, vector);
+    double block = cost_blocks(conv, 1, lanes, vector) - arranged;
+    double row = cost_rows(conv, 1, lanes, vector) - still;
+    double most = (arranged - still) / (row - block / (double)conv_rows_count(conv, 1, lanes));
+    return most < INT_MAX ? (size_t)most : INT_MAX;
+}
+
+// Too many to think about: their values alone cost more than all that blocks can cost for a weight.
+static bool too_many(const struct convolution *conv, size_t rows, int lanes) {
+    double values = (double)(conv_rows_inputs(conv) + (size_t)conv->maps);
+    double arranged = 0;
+    for (int pass = 0; pass < PASSES; pass++)
+        arranged += arrange_price[pass].whole + arrange_price[pass].lane * lanes +
+                    arrange_price[pass].winograd;
+    return (double)rows * value_price * values > arranged * (double)conv_weights(conv);
+}
+
+bool conv_rows_fit(const struct convolution *conv, int blocks, int lanes, int vector) {
+    size_t rows = conv_rows_count(conv, blocks, lanes);
+    return rows_possible(conv, vector) && !too_many(conv, rows, lanes) &&
+           rows <= rows_most(conv, lanes, vector);
+}
+
+static size_t most_of_any(const struct convolution *conv) {
+    size_t most = 0;
+    for (int vector = 1; vector <= KERNELS_LANES_MOST; vector *= 2)
+        for (int lanes = 1; lanes <= vector; lanes *= 2) {
+            size_t some = rows_most(conv, lanes, vector);
+            most = some > most ? some : most;
+        }
+    return most;
+}
+
+size_t conv_rows_scratch(const struct convolution *conv, int places) {
+    if (!rows_possible(conv, KERNELS_LANES_MOST))
         return 0;
-    double pixels = (double)window_out_pixels(&conv->window);
-    double more = cost_row(conv, vector) - cost_block(conv, 1, vector) / pixels;
-    assert(more > 0);
-    return (size_t)((prepare_cost(conv) - weight_price * (double)conv_weights(conv)) / more);
-}
-
-size_t conv_rows_scratch(const struct convolution *conv, int blocks) {
-    size_t most = 0, rows = conv_rows_count(conv, blocks), inputs = conv_rows_inputs(conv);
-    for (int vector = 1; vector <= KERNELS_LANES_MOST; vector *= 2) {
-        size_t some = conv_rows_most(conv, vector);
-        most = some > most ? some : most;
-    }
+    size_t rows = conv_rows_count(conv, places, 1), most = most_of_any(conv);
     rows = rows < most ? rows : most;
-    if (rows == 0)
-        return 0;
-    size_t forward = dense_scratch((int)rows, (int)inputs);
-    size_t step = dense_step_scratch((int)rows, conv->maps, (int)inputs);
-    return (conv_rows_lie(conv) ? 0 : 2 * conv_rows_floats(conv, rows)) +
+    int inputs = (int)conv_rows_inputs(conv);
+    size_t forward = dense_scratch((int)rows, inputs);
+    size_t step = dense_step_scratch((int)rows, conv->maps, inputs);
+    return 2 * conv_rows_floats(rows, (size_t)inputs) + conv_rows_floats(rows, (size_t)conv->maps) +
            (forward > step ? forward : step);
 }
 
@@ -94,8 +138,8 @@ double conv_cost(const struct kernels *kernels, const struct convolution *conv, 
     int vector = kernels->lanes ? kernels->lanes : 1;
     if (lanes == 0)
         return n * cost_plain(conv, vector);
-    size_t rows = lanes == 1 && kernels->lanes ? conv_rows_count(conv, n) : 0;
-    if (rows > 0 && rows <= conv_rows_most(conv, vector))
-        return (double)rows * cost_row(conv, vector) + weight_price * (double)conv_weights(conv);
-    return rounded_up(n, lanes) / lanes * cost_block(conv, lanes, vector) + prepare_cost(conv);
+    int blocks = (n + lanes - 1) / lanes;
+    if (conv_rows_fit(conv, blocks, lanes, kernels->lanes))
+        return cost_rows(conv, (double)conv_rows_count(conv, blocks, lanes), lanes, vector);
+    return cost_blocks(conv, blocks, lanes, vector);
 }

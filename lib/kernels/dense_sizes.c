@@ -12,8 +12,13 @@ enum {
     FIXED_INPUTS_MOST = 32768, // two products of bytes each fill a sum of 32 bits
     FIXED_WEIGHTS_LEAST = 1 << 20,
 };
-// Panels of fewer units cost more than they save.
-enum { STEP_SAMPLES = 32, STEP_UNITS = 1024, STEP_WIDTH = 3 * KERNELS_LANES_MOST };
+// Panels of fewer units, unless their rows are long, cost more than they save.
+enum {
+    STEP_SAMPLES = 32,
+    STEP_UNITS = 1024,
+    STEP_WEIGHTS = 1 << 20,
+    STEP_WIDTH = 3 * KERNELS_LANES_MOST,
+};
 
 bool strassen_pays(int n, int units, int inputs) {
     return n >= SUMS_SAMPLES && units >= SUMS_UNITS && inputs >= SUMS_INPUTS;
@@ -46,11 +51,12 @@ size_t dense_scratch(int n, int inputs) {
     size_t most = DENSE_VECTORS * KERNELS_LANES_MOST;
     size_t samples = ((size_t)n + KERNELS_LANES_MOST - 1) / KERNELS_LANES_MOST * KERNELS_LANES_MOST;
     size_t depth = inputs < DENSE_DEPTH ? (size_t)inputs : DENSE_DEPTH;
-    return n <= DENSE_STREAM_MOST ? 0 : (samples < most ? samples : most) * depth;
+    return n <= DENSE_STREAM_MOST_8 ? 0 : (samples < most ? samples : most) * depth;
 }
 
 size_t dense_step_scratch(int n, int units, int inputs) {
     size_t samples = n < DENSE_STEP_MOST ? (size_t)n : DENSE_STEP_MOST;
     size_t width = ((size_t)inputs + STEP_WIDTH - 1) / STEP_WIDTH * STEP_WIDTH;
-    return n >= STEP_SAMPLES && units >= STEP_UNITS ? 2 * samples * width : 0;
+    bool pays = units >= STEP_UNITS || (size_t)units * (size_t)inputs >= STEP_WEIGHTS;
+    return n >= STEP_SAMPLES && pays ? 2 * samples * width : 0;
 }

@@ -5,9 +5,11 @@
 #include <stdbool.h>
 
 enum {
-    // Samples up to which weights stream, forward and in the step: with more, products take
-    // longer than loading the weights from memory.
+    // Samples up to which weights stream forward: with more, products take longer than loading
+    // the weights from memory. With 8 lanes panels of two vectors hold the sums of all in
+    // registers from fewer samples on.
     DENSE_STREAM_MOST = 16,
+    DENSE_STREAM_MOST_8 = 12,
     // Beyond: vectors of samples, and inputs of each, that are turned at once
     // (portable/dense_forward.inc.h). With 16 lanes 640 KiB, for an L2 cache.
     DENSE_VECTORS = 8,

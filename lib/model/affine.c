@@ -58,7 +58,7 @@ void affine_back(const struct pass *pass, struct dense_errors *errors) {
     bool learns = layer_learns(pass->layer);
     errors->first = affine_first(pass, errors->units);
     if (learns)
-        pass->kernels->bias_sum(pass->dbiases, pass->dy, errors->n, errors->units, 1);
+        pass->kernels->bias_sum(pass->dbiases, errors->dy, errors->n, errors->units, 1);
     if (learns && pass_offer(pass, errors))
         return;
     if (errors->dx)

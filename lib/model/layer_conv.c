@@ -75,49 +75,70 @@ static bool uses_winograd(const struct pass *pass, enum conv_pass part) {
 // --- as rows (kernels/conv_rows.h) --------------------------------------------------------
 
 static bool uses_rows(const struct pass *pass, const struct convolution *conv) {
-    return pass->lanes == 1 &&
-           conv_rows_count(conv, pass->n) <= conv_rows_most(conv, pass->kernels->lanes);
+    int lanes = pass->lanes;
+    return lanes && conv_rows_fit(conv, (pass->n + lanes - 1) / lanes, lanes, pass->kernels->lanes);
 }
 
-static const float *pass_rows(const struct pass *pass, const struct convolution *conv) {
-    if (conv_rows_lie(conv))
+// A pass as that of a dense layer: its matrices, of which x and dx, or y and dy, are the layer's
+// own where these lie as rows do, and scratch.
+struct rows {
+    int count, inputs;
+    bool lie, turned;
+    float *x, *dx, *y, *scratch;
+};
+
+static struct rows rows_of(const struct pass *pass, const struct convolution *conv) {
+    size_t count = conv_rows_count(conv, pass->blocks, pass->lanes);
+    size_t inputs = conv_rows_inputs(conv), matrix = conv_rows_floats(count, inputs);
+    float *y = pass->brief + 2 * matrix;
+    return (struct rows){
+        .count = (int)count,
+        .inputs = (int)inputs,
+        .lie = conv_rows_lie(conv, pass->lanes),
+        .turned = pass->lanes > 1,
+        .x = pass->brief,
+        .dx = pass->brief + matrix,
+        .y = y,
+        .scratch = y + conv_rows_floats(count, (size_t)conv->maps),
+    };
+}
+
+static const float *gathered(const struct rows *rows, const struct pass *pass,
+                             const struct convolution *conv) {
+    if (rows->lie)
         return pass->x[0];
-    conv_rows_gather(pass->brief, pass->x[0], pass->blocks, conv);
-    return pass->brief;
-}
-
-// What of the scratch is left behind so many matrices of rows.
-static float *behind_rows(const struct pass *pass, const struct convolution *conv, int matrices) {
-    size_t floats = conv_rows_floats(conv, conv_rows_count(conv, pass->blocks));
-    return pass->brief + (conv_rows_lie(conv) ? 0 : (size_t)matrices * floats);
+    conv_rows_gather(rows->x, pass->x[0], pass->blocks, pass->lanes, conv);
+    return rows->x;
 }
 
 static void forward_rows(const struct pass *pass, const struct convolution *conv) {
-    const float *rows = pass_rows(pass, conv);
-    pass->kernels->dense->forward(pass->y, rows, pass->weights, pass->biases,
-                                  (int)conv_rows_count(conv, pass->blocks), conv->maps,
-                                  (int)conv_rows_inputs(conv), affine_first(pass, conv->maps),
-                                  behind_rows(pass, conv, 1));
+    struct rows rows = rows_of(pass, conv);
+    pass->kernels->dense->forward(rows.turned ? rows.y : pass->y, gathered(&rows, pass, conv),
+                                  pass->weights, pass->biases, rows.count, conv->maps, rows.inputs,
+                                  affine_first(pass, conv->maps), rows.scratch);
+    if (rows.turned)
+        conv_rows_turn(pass->y, rows.y, (size_t)rows.count, pass->lanes, conv->maps);
     pass_activate(pass, pass->kept);
 }
 
 static void backward_rows(const struct pass *pass, const struct convolution *conv) {
-    bool lie = conv_rows_lie(conv);
+    struct rows rows = rows_of(pass, conv);
+    if (rows.turned)
+        conv_rows_turn_back(rows.y, pass->dy, (size_t)rows.count, pass->lanes, conv->maps);
     struct dense_errors errors = {
-        .dy = pass->dy,
-        .x = layer_learns(pass->layer) ? pass_rows(pass, conv) : NULL,
-        .dx = lie || !pass->dx[0] ? pass->dx[0] : behind_rows(pass, conv, 1),
-        .n = (int)conv_rows_count(conv, pass->blocks),
+        .dy = rows.turned ? rows.y : pass->dy,
+        .x = layer_learns(pass->layer) ? gathered(&rows, pass, conv) : NULL,
+        .dx = rows.lie || !pass->dx[0] ? pass->dx[0] : rows.dx,
+        .n = rows.count,
         .units = conv->maps,
-        .inputs = (int)conv_rows_inputs(conv),
-        .scratch = behind_rows(pass, conv, 2),
+        .inputs = rows.inputs,
+        .scratch = rows.scratch,
     };
     affine_back(pass, &errors);
-    if (!pass->dx[0])
-        return;
-    if (!lie)
-        conv_rows_scatter(pass->dx[0], errors.dx, pass->blocks, conv);
-    pass_undo(pass);
+    if (pass->dx[0] && !rows.lie)
+        conv_rows_scatter(pass->dx[0], rows.dx, pass->blocks, pass->lanes, conv);
+    if (pass->dx[0])
+        pass_undo(pass);
 }
 
 // --- in blocks, and of plain samples ------------------------------------------------------

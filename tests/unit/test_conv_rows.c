@@ -34,18 +34,21 @@ static struct convolution convolution_of(const struct shape *s, int maps) {
     return (struct convolution){w, maps, 1};
 }
 
-// What input number `input` of row `row` is to be: of picture x, with pixels outermost.
-static float value_seen(const struct convolution *conv, const float *x, size_t row, size_t input) {
+// What input number `input` of row `row` is to be: of blocks x, pixels outermost, samples
+// innermost.
+static float value_seen(const struct convolution *conv, const float *x, int lanes, size_t row,
+                        size_t input) {
     const struct window *w = &conv->window;
+    size_t sample = row % (size_t)lanes;
+    row /= (size_t)lanes;
     size_t pixels = (size_t)(w->out_h * w->out_w), taps = (size_t)(w->kernel_h * w->kernel_w);
     int pixel = (int)(row % pixels), tap = (int)(input % taps), c = (int)(input / taps);
     int iy = pixel / w->out_w * w->stride_h - w->pad_h + tap / w->kernel_w;
     int ix = pixel % w->out_w * w->stride_w - w->pad_w + tap % w->kernel_w;
     if (iy < 0 || iy >= w->h || ix < 0 || ix >= w->w)
         return 0;
-    return x[((row / pixels * (size_t)w->h + (size_t)iy) * (size_t)w->w + (size_t)ix) *
-                 (size_t)w->c +
-             (size_t)c];
+    size_t place = (row / pixels * (size_t)w->h + (size_t)iy) * (size_t)w->w + (size_t)ix;
+    return x[(place * (size_t)w->c + (size_t)c) * (size_t)lanes + sample];
 }
 
 static double scalar_product(const float *a, const float *b, size_t n) {
@@ -55,31 +58,49 @@ static double scalar_product(const float *a, const float *b, size_t n) {
     return sum;
 }
 
-static void check_shape(struct tap *tap, const struct shape *s) {
+static void check_shape(struct tap *tap, const struct shape *s, int lanes) {
     struct convolution conv = convolution_of(s, 4);
-    size_t in = (size_t)(BLOCKS * s->c * s->h * s->w), rows = conv_rows_count(&conv, BLOCKS);
+    size_t in = (size_t)(BLOCKS * lanes * s->c * s->h * s->w);
+    size_t rows = conv_rows_count(&conv, BLOCKS, lanes);
     size_t inputs = conv_rows_inputs(&conv), different = 0, n = rows * inputs;
     struct random random = random_stream(1, 0, 0);
     float *x = mem_floats(in), *dx = mem_floats(in), *got = mem_floats(n), *errors = mem_floats(n);
     random_normals(&random, x, in);
     random_normals(&random, errors, n);
-    conv_rows_gather(got, x, BLOCKS, &conv);
+    conv_rows_gather(got, x, BLOCKS, lanes, &conv);
     for (size_t i = 0; i < n; i++)
-        different += got[i] != value_seen(&conv, x, i / inputs, i % inputs);
+        different += got[i] != value_seen(&conv, x, lanes, i / inputs, i % inputs);
     for (size_t i = 0; i < in; i++)
         dx[i] = 7; // the adjoint writes over it
-    conv_rows_scatter(dx, errors, BLOCKS, &conv);
+    conv_rows_scatter(dx, errors, BLOCKS, lanes, &conv);
     double one = scalar_product(got, errors, n), other = scalar_product(x, dx, in);
     if (different > 0 || !(fabs(one - other) < 1e-4))
-        FAIL(tap, "%dx%dx%d, kernel %dx%d, stride %d, pad %d: %zu values differ, %g is to be %g",
-             s->c, s->h, s->w, s->kernel_h, s->kernel_w, s->stride_h, s->pad_h, different, other,
-             one);
+        FAIL(tap,
+             "%d lanes of %dx%dx%d, kernel %dx%d, stride %d, pad %d: %zu values differ, %g is to "
+             "be %g",
+             lanes, s->c, s->h, s->w, s->kernel_h, s->kernel_w, s->stride_h, s->pad_h, different,
+             other, one);
     free(x), free(dx), free(got), free(errors);
 }
 
 static void test_rows(struct tap *tap) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
-        check_shape(tap, &shapes[i]);
+        for (int lanes = 1; lanes <= 8; lanes *= 2)
+            check_shape(tap, &shapes[i], lanes);
+}
+
+// Of 2 blocks of 4 samples, with 2 pixels and 3 maps: value 100 * pixel + 10 * map + sample.
+static void test_turned(struct tap *tap) {
+    enum { LANES = 4, MAPS = 3, ROWS = 2 * 2 * LANES };
+    float rows[ROWS * MAPS], blocks[ROWS * MAPS], back[ROWS * MAPS];
+    for (int r = 0; r < ROWS; r++)
+        for (int m = 0; m < MAPS; m++)
+            rows[r * MAPS + m] = (float)(100 * (r / LANES) + 10 * m + r % LANES);
+    conv_rows_turn(blocks, rows, ROWS, LANES, MAPS);
+    for (int i = 0; i < ROWS * MAPS; i++)
+        CHECK_INT(tap, blocks[i], 100 * (i / (MAPS * LANES)) + 10 * (i / LANES % MAPS) + i % LANES);
+    conv_rows_turn_back(back, blocks, ROWS, LANES, MAPS);
+    CHECK(tap, memcmp(back, rows, sizeof rows) == 0);
 }
 
 // Of large weights and few outputs, or a kernel of one pixel; not of large pictures, whose weights
@@ -90,12 +111,13 @@ static void test_taken(struct tap *tap) {
     struct convolution groups = few;
     groups.groups = 2;
     for (int vector = 8; vector <= 16; vector *= 2) {
-        CHECK(tap, conv_rows_most(&few, vector) >= 16);
-        CHECK(tap, conv_rows_most(&few, vector) < 512);
-        CHECK(tap, conv_rows_most(&many, vector) < 64 * 64);
-        CHECK_INT(tap, conv_rows_most(&groups, vector), 0);
+        CHECK(tap, conv_rows_fit(&few, 4, 1, vector)); // 16 rows
+        CHECK(tap, !conv_rows_fit(&few, 128, 1, vector));
+        CHECK(tap, !conv_rows_fit(&many, 1, 1, vector));
+        CHECK(tap, !conv_rows_fit(&groups, 4, 1, vector));
+        CHECK(tap, conv_rows_fit(&few, 2, vector, vector)); // as a gradient's lanes are added up
     }
-    CHECK_INT(tap, conv_rows_most(&few, 0), 0);
+    CHECK(tap, !conv_rows_fit(&few, 4, 1, 0));
     CHECK(tap, conv_rows_scratch(&few, 4) >= 2 * 16 * conv_rows_inputs(&few));
 }
 
@@ -103,6 +125,7 @@ int main(void) {
     struct tap tap = {0};
     TEST(&tap, "a row is what an output pixel sees; the adjoint gives it back",
          { test_rows(&tap); });
+    TEST(&tap, "rows of outputs are turned into blocks and back", { test_turned(&tap); });
     TEST(&tap, "rows are taken where weights are many and outputs few", { test_taken(&tap); });
     return tap_done(&tap);
 }

@@ -9,12 +9,16 @@
 #include "kernels/portable/dense_tiles.inc.h"
 #include "kernels/portable/stream.inc.h"
 
-// Samples up to which a step streams: with more, strips keep the multipliers busy.
-enum { STREAM_STEP_MOST = LANES > 8 ? 4 : 3 };
+// Samples up to which a step streams: with more, strips keep the multipliers busy. And the forward
+// pass.
+enum {
+    STREAM_STEP_MOST = LANES > 8 ? 4 : 3,
+    STREAM_FORWARD_MOST = LANES > 8 ? DENSE_STREAM_MOST : DENSE_STREAM_MOST_8,
+};
 
 static void dense(float *y, const float *x, const float *weights, const float *biases, int n,
                   int units, int inputs, int first, float *scratch) {
-    if (n <= DENSE_STREAM_MOST)
+    if (n <= STREAM_FORWARD_MOST)
         FAMILY(dense_stream)(y, x, weights, biases, n, units, inputs, first);
     else
         dense_forward(y, x, weights, biases, n, units, inputs, first, scratch);
@@ -54,7 +58,7 @@ static void dense_step(float *weights, float *state, const struct dense_errors *
 
 static const char *dense_way(bool forward, int n) {
     if (forward)
-        return n <= DENSE_STREAM_MOST ? "stream" : "panels";
+        return n <= STREAM_FORWARD_MOST ? "stream" : "panels";
     return n <= STREAM_STEP_MOST ? "stream" : "strips";
 }
 
