@@ -87,6 +87,9 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
         REAL(0, "decay", "X", &s->decay, 0, 1, "0", "weight decay of layers that set none"),
         REAL(0, "epsilon", "X", &s->epsilon, 0, 1, "1e-8",
              "adagrad, rmsprop, adam, adamw: constant added to the square root"),
+        REAL(
+            0, "ema", "X", &s->ema, 0, SETTINGS_EMA_MOST, "0: none",
+            "share of an average of the weights that goes on at an update; it is tested and saved"),
         REAL(0, "clip", "X", &s->clip, 0, 1e9, "0: no limit", "largest norm of a layer's gradient"),
         INT('s', "seed", "N", &s->seed, 0, 9007199254740992.0, "1",
             "seed for initial weights, sample order, augmentation and dropout"),

@@ -51,7 +51,7 @@ _adam_ctl() {
     compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 at'; return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
-    controller:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    controller:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     controller:--copies) return ;;
     controller:--listen | controller:-l) return ;;
     controller:--quorum) return ;;
@@ -74,7 +74,7 @@ _adam_ctl() {
     up:--ps) return ;;
     up:--copies) return ;;
     up:--controllers) return ;;
-    up:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    up:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     up:--workers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
@@ -87,7 +87,7 @@ _adam_ctl() {
     sh:--ps) return ;;
     sh:--copies) return ;;
     sh:--controllers) return ;;
-    sh:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    sh:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
     sh:--flush) return ;;
@@ -96,7 +96,7 @@ _adam_ctl() {
     systemd:--ps) return ;;
     systemd:--copies) return ;;
     systemd:--controllers) return ;;
-    systemd:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    systemd:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
     systemd:--flush) return ;;
@@ -106,7 +106,7 @@ _adam_ctl() {
     sbatch:--ps) return ;;
     sbatch:--copies) return ;;
     sbatch:--controllers) return ;;
-    sbatch:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    sbatch:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
     sbatch:--flush) return ;;
@@ -118,7 +118,7 @@ _adam_ctl() {
     doctor:--ps) return ;;
     doctor:--copies) return ;;
     doctor:--workers) return ;;
-    doctor:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    doctor:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     doctor:--hosts) offer -f; return ;;
     doctor:--ssh) return ;;
     doctor:--listen | doctor:-l) return ;;

@@ -46,6 +46,7 @@ complete -c adam-worker -l momentum -x -d 'momentum coefficient; of adam and ada
 complete -c adam-worker -l beta2 -x -d 'rmsprop, adam, adamw: share of the mean of squared gradients that goes on'
 complete -c adam-worker -l decay -x -d 'weight decay of layers that set none'
 complete -c adam-worker -l epsilon -x -d 'adagrad, rmsprop, adam, adamw: constant added to the square root'
+complete -c adam-worker -l ema -x -d 'share of an average of the weights that goes on at an update; it is tested and saved'
 complete -c adam-worker -l clip -x -d 'largest norm of a layer'\''s gradient'
 complete -c adam-worker -s s -l seed -x -d 'seed for initial weights, sample order, augmentation and dropout'
 complete -c adam-worker -l loaders -x -d 'threads that decode and augment'

@@ -120,7 +120,7 @@ static double model_bytes(const struct doctor *doctor, const struct model *model
     struct optimizer optimizer = {0};
     int states = settings_optimizer(&doctor->file->settings, &optimizer, NULL)
                      ? 0
-                     : optimizer_states(optimizer.rule);
+                     : optimizer_kept(&optimizer);
     return (double)model->parameter_count * sizeof(float) * (1 + states);
 }
 

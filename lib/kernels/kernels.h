@@ -94,6 +94,9 @@ struct kernels {
     // shared.
     void (*merge)(float *shared, float *copy, float *begin, size_t n);
 
+    // average += share (w - average), of weights that others may change (HOGWILD).
+    void (*average)(float *average, const float *w, size_t n, float share);
+
     // y = a + b; y *= x; y += a x; the sum of x^2; whether all n are finite; the largest |x|,
     // which is not finite when some value is not.
     void (*add)(float *y, const float *a, const float *b, size_t n);

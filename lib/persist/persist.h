@@ -50,7 +50,7 @@ struct error;
 #define PERSIST_SEGMENT (64u << 20)   // bytes of a segment
 #define PERSIST_BLOCK 4096u           // to which records are aligned
 #define PERSIST_FLOATS_MAX (1u << 20) // of a shard's weights
-#define PERSIST_STATES 2              // of the rule, each as long as the weights
+#define PERSIST_STATES 3              // of the rule, each as long as the weights
 #define PERSIST_PUSHES_MAX (1u << 20) // sessions in a shard's history
 
 struct persist;

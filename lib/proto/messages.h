@@ -88,7 +88,8 @@
 #define PROTO_QUANTITIES(W)                                                                        \
     W(0, WEIGHT, "weight")                                                                         \
     W(1, STATE, "state")                                                                           \
-    W(2, STATE2, "state2")
+    W(2, STATE2, "state2")                                                                         \
+    W(3, STATE3, "state3")
 
 // What a value of a picture is: V(number, NAME, name).
 #define PROTO_VALUES(V)                                                                            \

@@ -33,6 +33,7 @@ struct steps {
     const float *gradients[UPDATES_MOST];
     struct update updates[UPDATES_MOST];
     int count;
+    uint64_t version; // that the last one makes
 };
 
 // One pass over a block of parameters.
@@ -134,36 +135,55 @@ static void multiply_factors(const struct sweep *sweep, const struct request *re
 
 // --- steps ------------------------------------------------------------------------------
 
+// What the rule has of the parameters from a place on; NULL: nothing.
+static float *state_at(const struct sweep *sweep, size_t at) {
+    const struct ps *ps = sweep->applier->ps;
+    return optimizer_states(sweep->optimizer->rule) ? ps->state + at : NULL;
+}
+
+// Parameters from a place on have had the update that makes this version.
+static void move_average(const struct sweep *sweep, size_t at, size_t n, uint64_t version) {
+    const struct ps *ps = sweep->applier->ps;
+    struct optimizer optimizer = *sweep->optimizer;
+    optimizer.step = version - sweep->since;
+    optimizer_average(&optimizer, ps->kernels, ps->weights, ps->state, at, n, 1);
+}
+
 // Takes the steps that wait.
 static void take_steps(const struct sweep *sweep) {
     const struct ps *ps = sweep->applier->ps;
     struct steps *steps = sweep->steps;
     const struct tile *tile = &steps->tile;
-    for (size_t r = 0; r < tile->rows; r++) {
+    for (size_t r = 0; r < tile->rows && steps->count > 0; r++) {
         size_t at = tile->at + r * tile->stride;
         const float *gradients[UPDATES_MOST];
         for (int k = 0; k < steps->count; k++)
             gradients[k] = steps->gradients[k] + r * steps->gradient_row;
-        ps->kernels->updates(ps->weights + at, ps->state ? ps->state + at : NULL, gradients,
-                             steps->updates, steps->count, tile->width);
+        ps->kernels->updates(ps->weights + at, state_at(sweep, at), gradients, steps->updates,
+                             steps->count, tile->width);
+        move_average(sweep, at, tile->width, steps->version);
     }
     steps->count = 0;
 }
 
-// Whether a step of this tile may wait with those that do.
-static bool fits_steps(const struct steps *steps, const struct tile *tile, size_t gradient_row) {
-    return steps->count < UPDATES_MOST && !memcmp(tile, &steps->tile, sizeof *tile) &&
+// Whether a step of this tile may wait with those that do. An average moves with each of them.
+static bool fits_steps(const struct sweep *sweep, const struct tile *tile, size_t gradient_row) {
+    const struct steps *steps = sweep->steps;
+    int most = sweep->optimizer->ema > 0 ? 1 : UPDATES_MOST;
+    return steps->count < most && !memcmp(tile, &steps->tile, sizeof *tile) &&
            gradient_row == steps->gradient_row;
 }
 
-// A step, behind those that wait: with them where it is of the same parameters.
+// A step that makes this version, behind those that wait: with them where it is of the same
+// parameters.
 static void put_step(const struct sweep *sweep, const struct tile *tile, const float *gradient,
-                     size_t gradient_row, const struct update *update) {
+                     size_t gradient_row, const struct update *update, uint64_t version) {
     struct steps *steps = sweep->steps;
-    if (!fits_steps(steps, tile, gradient_row))
+    if (!fits_steps(sweep, tile, gradient_row))
         take_steps(sweep);
     steps->tile = *tile;
     steps->gradient_row = gradient_row;
+    steps->version = version;
     steps->gradients[steps->count] = gradient;
     steps->updates[steps->count++] = *update;
 }
@@ -190,15 +210,15 @@ static void step_alone(const struct sweep *sweep, const struct subrequest *sub,
     (void)whole;
     switch (sub->request->kind) {
     case REQUEST_DELTA:
-        put_step(sweep, &tile, floats, tile.stride, &add);
+        put_step(sweep, &tile, floats, tile.stride, &add, sub->version);
         break;
     case REQUEST_FACTORS:
         multiply_factors(sweep, sub->request, &tile, 1, 0, sweep->applier->tile, tile.width);
-        put_step(sweep, &tile, sweep->applier->tile, tile.width, &update);
+        put_step(sweep, &tile, sweep->applier->tile, tile.width, &update, sub->version);
         take_steps(sweep); // the next product comes to the same place
         break;
     default:
-        put_step(sweep, &tile, floats, tile.stride, &update);
+        put_step(sweep, &tile, floats, tile.stride, &update, sub->version);
     }
 }
 
@@ -228,7 +248,7 @@ static void apply_tile(const struct sweep *sweep, struct tile tile) {
             over_pieces(sweep, sub, &tile, sweep->mean ? add_share : step_alone);
     if (sweep->mean) {
         struct update update = update_at(sweep, sweep->rate, sweep->version);
-        put_step(sweep, &tile, sum, tile.width, &update);
+        put_step(sweep, &tile, sum, tile.width, &update, sweep->version);
     }
     take_steps(sweep);
 }
@@ -281,7 +301,8 @@ static bool step_rows(const struct sweep *sweep, const struct subrequest *sub, s
         .units = (int)rows,
         .inputs = (int)columns,
     };
-    ps->kernels->dense->step(ps->weights + at, ps->state ? ps->state + at : NULL, &dense, &update);
+    ps->kernels->dense->step(ps->weights + at, state_at(sweep, at), &dense, &update);
+    move_average(sweep, at, rows * columns, sub->version);
     buffer_drop(errors);
     return true;
 }

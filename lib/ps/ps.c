@@ -74,11 +74,11 @@ static bool make_blocks(struct ps *ps) {
     return ps->tensors != NULL;
 }
 
-static bool make_space(struct ps *ps, enum rule rule) {
+static bool make_space(struct ps *ps, const struct optimizer *optimizer) {
     size_t shards = (ps->parameters + PROTO_SHARD_FLOATS - 1) / PROTO_SHARD_FLOATS;
     ps->shard_count = (uint32_t)shards;
     ps->bytes = (shards ? shards : 1) * PROTO_SHARD_FLOATS * sizeof(float);
-    ps->states = optimizer_states(rule);
+    ps->states = optimizer_kept(optimizer);
     ps->shards = mem_zeroed(shards, sizeof *ps->shards);
     return ps->shards && make_blocks(ps) && (ps->weights = map_floats(ps, 1)) &&
            (!ps->states || (ps->state = map_floats(ps, ps->states)));
@@ -185,7 +185,7 @@ int ps_open(struct ps **out, const struct ps_options *options, struct error *err
     ps->copies = options->copies;
     ps->durable = options->durable;
     ps->records.limit = RECORDS_MAX;
-    if (!make_crews(ps, threads_of(options)) || !make_space(ps, options->optimizer.rule) ||
+    if (!make_crews(ps, threads_of(options)) || !make_space(ps, &options->optimizer) ||
         !set_rules(ps, &options->optimizer, &options->protocol, options->replicates) ||
         !make_threads(ps) || !start_threads(ps)) {
         ps_close(ps);
@@ -340,8 +340,10 @@ void ps_replicated(struct ps *ps, uint32_t shard, uint64_t version) {
 
 int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct protocol *protocol,
                 bool replicates, struct error *err) {
-    if (optimizer->rule != atomic_load(&ps->rules)->optimizer.rule)
-        return error_set(err, STATUS_USAGE, "optimizer: cannot change while training goes on");
+    if (optimizer->rule != atomic_load(&ps->rules)->optimizer.rule ||
+        optimizer_kept(optimizer) != ps->states)
+        return error_set(err, STATUS_USAGE,
+                         "optimizer and ema: cannot change while training goes on");
     if (!set_rules(ps, optimizer, protocol, replicates))
         return error_nomem(err);
     call_held_shards(ps);

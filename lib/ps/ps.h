@@ -11,8 +11,9 @@
 //  bound to the processors for the NUMA node [...] We use lock free data structures for
 //  queues and hash tables in high traffic execution paths" (Adam 3.3.1)
 //
-// Weights and each state of the optimizer are arrays over the whole parameter space, mapped when
-// they are first touched: shards that another server holds cost nothing.
+// Weights and each array that the optimizer keeps, "state" below, are arrays over the whole
+// parameter space, mapped when they are first touched: shards that another server holds cost
+// nothing. An average of the weights is the last of them, and moves with each update of a weight.
 //
 // Shards, one at a time and each on its own:
 //
@@ -156,7 +157,7 @@ void ps_close(struct ps *ps);
 void ps_route(struct ps *ps, const struct proto_place *places, uint32_t count, uint32_t member);
 
 // Updates from now on follow these; what is collected already is looked at again. The
-// optimizer's rule must be the one of ps_open: state is laid out for it. `replicates`: pushes to
+// optimizer must keep what that of ps_open does: state is laid out for it. `replicates`: pushes to
 // shards with copies are answered when all copies have them (ack = replicated; under hardsync and
 // softsync always; true with ps_options.durable). STATUS_IO: out of memory, nothing has changed.
 int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct protocol *protocol,
@@ -252,7 +253,7 @@ struct ps_snapshot {
     // Memory of the caller: the floats of the blocks, packed; for as many as the shard has
     // (`floats`) where blocks are wanted that changed. States are neither written nor read that
     // the rule does not keep.
-    float *weights, *states[RULE_STATES];
+    float *weights, *states[KEPT_MOST];
     uint32_t floats;
     // Which pushes were applied: of sessions that are not over, in any order. Memory of malloc; the
     // caller's in the end, whatever happened.

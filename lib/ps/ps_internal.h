@@ -284,9 +284,10 @@ struct ps {
     size_t tensor_count;
     uint32_t shard_count;
     struct shard *shards;
-    // Over the whole space; the states lie one behind the other, and are NULL without any.
+    // Over the whole space; states, and the average of the weights as the last of them, lie one
+    // behind the other, and are NULL without any.
     float *weights, *state;
-    int states;     // of the rule
+    int states;     // that the optimizer keeps: those of its rule, and the average
     size_t bytes;   // of weights, and of each state
     uint64_t since; // as in ps_options
     _Atomic(struct rules *) rules;

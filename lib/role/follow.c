@@ -24,7 +24,8 @@ struct follow {
     struct follow_options options;
     char *controller; // address, or @FILE with it
     struct member *member;
-    struct kept *run; // that the model is from
+    struct kept *run;             // that the model is from
+    enum proto_quantity quantity; // what is tested: the weights, or their average
     struct model *model;
     struct servers *servers;
     struct exchange *pull;
@@ -123,11 +124,29 @@ static int open_servers(struct follow *follow, struct error *err) {
     return exchange_open(&follow->pull, follow->servers, EXCHANGE_PULL, &all, 1, err);
 }
 
+// The average lies behind the states of the rule.
+static int find_quantity(struct follow *follow, struct error *err) {
+    struct settings settings;
+    struct optimizer optimizer;
+    char *text = NULL;
+    int status = run_settings(&settings, &text, &follow->run->message.run, err);
+    if (!status)
+        status = settings_optimizer(&settings, &optimizer, err);
+    free(text);
+    if (status)
+        return status;
+    int states = optimizer.ema > 0 ? optimizer_states(optimizer.rule) : -1;
+    follow->quantity = (enum proto_quantity)(PROTO_QUANTITY_STATE + states);
+    return STATUS_OK;
+}
+
 // Once the controller has said what is trained.
 static int open_copy(struct follow *follow, struct error *err) {
     int status = wait_for_run(follow, err);
     if (!status)
         status = run_model(&follow->model, "the run's model", &follow->run->message.run, err);
+    if (!status)
+        status = find_quantity(follow, err);
     if (!status)
         status = open_servers(follow, err);
     if (status)
@@ -157,9 +176,8 @@ static int check_patience(const struct follow *follow, double since, struct erro
 }
 
 static int pull_weights(struct follow *follow, struct error *err) {
-    const struct pull pull = {.quantity = PROTO_QUANTITY_WEIGHT,
-                              .into = follow->parameters,
-                              .versions = follow->versions};
+    const struct pull pull = {
+        .quantity = follow->quantity, .into = follow->parameters, .versions = follow->versions};
     double since = clock_seconds();
     int status = STATUS_OK;
     exchange_pull(follow->pull, &pull);

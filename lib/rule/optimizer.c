@@ -39,6 +39,10 @@ int optimizer_states(enum rule rule) {
     return count;
 }
 
+int optimizer_kept(const struct optimizer *optimizer) {
+    return optimizer_states(optimizer->rule) + (optimizer->ema > 0);
+}
+
 int optimizer_squares(enum rule rule) {
     return kept[rule].squares;
 }
@@ -187,8 +191,33 @@ struct update optimizer_statistics_update(const struct optimizer *optimizer,
     return (struct update){.rule = RULE_SGD, .rate = rate};
 }
 
-static float *offset_or_null(float *array, size_t offset) {
-    return array ? array + offset : NULL;
+// What goes on of the average over an update.
+static double average_share(const struct optimizer *o) {
+    double before = (double)o->step - 1;
+    return o->step > 0 ? fmin((double)o->ema, before / (before + 9)) : (double)o->ema;
+}
+
+void optimizer_average(const struct optimizer *optimizer, const struct kernels *kernels,
+                       const float *parameters, float *state, size_t first, size_t n,
+                       unsigned updates) {
+    if (optimizer->ema <= 0)
+        return;
+    float *average = state + (size_t)optimizer_states(optimizer->rule) * optimizer->second;
+    float share = (float)(1 - pow(average_share(optimizer), updates));
+    kernels->average(average + first, parameters + first, n, share);
+}
+
+// What the rule has of the parameter at `offset`.
+static float *state_at(const struct optimizer *optimizer, float *state, size_t offset) {
+    return optimizer_states(optimizer->rule) ? state + offset : NULL;
+}
+
+// Applies an update to n parameters from `first` on.
+static void apply_part(const struct optimizer *optimizer, const struct kernels *kernels,
+                       float *parameters, float *state, size_t first, size_t n,
+                       const float *gradient, const struct update *update) {
+    kernels->update(parameters + first, state_at(optimizer, state, first), gradient, n, update);
+    optimizer_average(optimizer, kernels, parameters, state, first, n, 1);
 }
 
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
@@ -201,14 +230,15 @@ void optimizer_apply(const struct optimizer *optimizer, const struct kernels *ke
     struct span w = span_overlap(span, 0, layer->weights.count);
     struct span b = span_overlap(span, biases_at(layer), layer->biases.count);
     struct span s = span_overlap(span, all.first, all.n);
-    kernels->update(parameters + begin + w.first, offset_or_null(state, begin + w.first),
-                    gradient + w.first, w.n, &weights);
-    kernels->update(parameters + begin + b.first, offset_or_null(state, begin + b.first),
-                    gradient + b.first, b.n, &biases);
+    apply_part(optimizer, kernels, parameters, state, begin + w.first, w.n, gradient + w.first,
+               &weights);
+    apply_part(optimizer, kernels, parameters, state, begin + b.first, b.n, gradient + b.first,
+               &biases);
     if (s.n == 0)
         return;
     struct update statistics = optimizer_statistics_update(optimizer, layer);
-    kernels->update(parameters + begin + s.first, NULL, gradient + s.first, s.n, &statistics);
+    apply_part(optimizer, kernels, parameters, state, begin + s.first, s.n, gradient + s.first,
+               &statistics);
 }
 
 void optimizer_apply_product(const struct optimizer *optimizer, const struct kernels *kernels,
@@ -217,8 +247,8 @@ void optimizer_apply_product(const struct optimizer *optimizer, const struct ker
     const struct parameter *w = &layer->weights, *b = &layer->biases;
     struct update weights = optimizer_weights_update(optimizer, layer, rate);
     struct update biases = optimizer_biases_update(optimizer, layer, rate);
-    kernels->dense->step(parameters + w->offset, offset_or_null(state, w->offset), errors,
+    kernels->dense->step(parameters + w->offset, state_at(optimizer, state, w->offset), errors,
                          &weights);
-    kernels->update(parameters + b->offset, offset_or_null(state, b->offset), dbiases, b->count,
-                    &biases);
+    optimizer_average(optimizer, kernels, parameters, state, w->offset, w->count, 1);
+    apply_part(optimizer, kernels, parameters, state, b->offset, b->count, dbiases, &biases);
 }

@@ -1,5 +1,8 @@
-// Update rules (kernels/update.h). State lies beside the parameters, in arrays as long as theirs:
-// none for sgd, two for adam and adamw, one for the others.
+// Update rules (kernels/update.h), and the average of the weights that they make.
+//
+// What is kept of each parameter lies beside the parameters, in arrays as long as theirs: first the
+// rule's state, none for sgd, two for adam and adamw, one for the others; then the average, if one
+// is wanted.
 #ifndef ADAM_RULE_OPTIMIZER_H
 #define ADAM_RULE_OPTIMIZER_H
 
@@ -22,6 +25,7 @@ struct optimizer {
     float decay;     // weight decay where the layer does not say
     float epsilon;   // adagrad, rmsprop, adam, adamw: added to the root
     float clip;      // gradient norm of a layer above which it is scaled down; 0: never
+    float ema;       // share of the average that goes on at an update; 0: none is kept
     // How many learners with a state of their own change the same weights by this rule; 0: one.
     // Each sees that share of the mini-batches only. So that all of them together do what one
     // state does with all mini-batches, a velocity fades as many times as fast, each gradient
@@ -34,13 +38,17 @@ struct optimizer {
     // Of adam and adamw, whose means begin at 0: the number of the update in hand since then, from
     // 1; 0: any later one.
     uint64_t step;
-    size_t second; // floats from a parameter's first state to its second, where it has one
+    size_t second; // floats from a parameter's place in one array to that in the next
 };
 
 // Arrays of state that a rule keeps, at most RULE_STATES.
 enum { RULE_STATES = 2 };
 int optimizer_states(enum rule rule);
-// What such an array is, for checkpoints: "momentum", "adam.exp_avg_sq"; NULL: the rule has none.
+// These, and the average behind them where there is one: at most KEPT_MOST.
+enum { KEPT_MOST = RULE_STATES + 1 };
+int optimizer_kept(const struct optimizer *optimizer);
+// What an array of state is, for checkpoints: "momentum", "adam.exp_avg_sq"; NULL: the rule has
+// none.
 const char *optimizer_state_name(enum rule rule, int state);
 // The settings of a rule where nothing is said; NAN: it does not have such a one.
 struct optimizer_usual {
@@ -84,9 +92,18 @@ struct update optimizer_biases_update(const struct optimizer *optimizer, const s
 struct update optimizer_statistics_update(const struct optimizer *optimizer,
                                           const struct layer *layer);
 
+// Moves the average of parameters [first, first + n), if one is kept: they have had `updates`
+// updates since it moved last, of which optimizer->step is the newest. At the first update of all
+// it becomes the weights, and goes on with a share that grows up to optimizer->ema, with t updates
+// before this one t / (t + 9). Arrays as below. May race with other threads on purpose.
+void optimizer_average(const struct optimizer *optimizer, const struct kernels *kernels,
+                       const float *parameters, float *state, size_t first, size_t n,
+                       unsigned updates);
+
 // Applies `gradient` (that of the whole layer, as laid out from weights.offset) to a
-// part of the layer's parameters in `parameters` and `state` (whole arrays; state
-// may be NULL for sgd, and is followed by a second one at optimizer->second), by the steps above.
+// part of the layer's parameters in `parameters` and of what is kept of them in `state` (whole
+// arrays; NULL where nothing is kept; else one follows the other at optimizer->second), by the
+// steps above, and moves their average.
 // May race with other threads on purpose (Adam 3.2.2, core/hogwild.h).
 void optimizer_apply(const struct optimizer *optimizer, const struct kernels *kernels,
                      const struct layer *layer, struct span span, float *parameters, float *state,

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,7 +25,7 @@ void checkpoint_free(struct checkpoint *checkpoint) {
 int checkpoint_make_room(struct checkpoint *checkpoint, bool state, struct error *err) {
     const struct model *model = checkpoint->model;
     size_t n = model->parameter_count,
-           states = state ? (size_t)optimizer_states(checkpoint->optimizer.rule) : 0;
+           states = state ? (size_t)optimizer_kept(&checkpoint->optimizer) : 0;
     if (!checkpoint->parameters)
         checkpoint->parameters = mem_floats(n);
     if (states && !checkpoint->state)
@@ -32,6 +33,47 @@ int checkpoint_make_room(struct checkpoint *checkpoint, bool state, struct error
     if (checkpoint->parameters && (checkpoint->state || !states))
         return STATUS_OK;
     return error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n, model->name);
+}
+
+float *checkpoint_average(const struct checkpoint *checkpoint) {
+    size_t states = (size_t)optimizer_states(checkpoint->optimizer.rule);
+    return checkpoint->optimizer.ema > 0 && checkpoint->state
+               ? checkpoint->state + states * checkpoint->model->parameter_count
+               : NULL;
+}
+
+const float *checkpoint_tested(const struct checkpoint *checkpoint) {
+    const float *average = checkpoint_average(checkpoint);
+    return average ? average : checkpoint->parameters;
+}
+
+// What goes on of `before`, into fresh memory of `after`; NULL where nothing is there.
+static void turn_state(struct checkpoint *after, const struct checkpoint *before) {
+    size_t n = after->model->parameter_count;
+    bool same = before->optimizer.rule == after->optimizer.rule && before->state;
+    const float *from = same ? checkpoint_tested(before) : before->parameters;
+    float *average = checkpoint_average(after);
+    if (same)
+        memcpy(after->state, before->state,
+               (size_t)optimizer_states(after->optimizer.rule) * n * sizeof *after->state);
+    if (average)
+        memcpy(average, from, n * sizeof *average);
+}
+
+int checkpoint_turn(struct checkpoint *checkpoint, const struct optimizer *next,
+                    struct error *err) {
+    struct checkpoint before = *checkpoint;
+    bool same = before.optimizer.rule == next->rule &&
+                optimizer_kept(&before.optimizer) == optimizer_kept(next);
+    checkpoint->optimizer = *next;
+    if (same || !before.parameters)
+        return STATUS_OK;
+    checkpoint->state = NULL;
+    int status = checkpoint_make_room(checkpoint, true, err);
+    if (!status && checkpoint->state)
+        turn_state(checkpoint, &before);
+    free(before.state);
+    return status;
 }
 
 int checkpoint_check_names(const struct classes *classes, struct error *err) {
@@ -48,10 +90,9 @@ static int write_tensors(const struct checkpoint *checkpoint, int fd,
                          const struct named_lists *lists, struct file_sum *sum, struct error *err) {
     struct tensor *tensors = mem_array(lists->count * lists->each, sizeof *tensors);
     json_t *metadata = checkpoint_metadata(checkpoint);
-    size_t n = 0, parameters = checkpoint->model->parameter_count;
+    size_t n = 0;
     for (size_t l = 0; tensors && l < lists->count; l++) {
-        const float *values =
-            l == 0 ? checkpoint->parameters : checkpoint->state + (l - 1) * parameters;
+        const float *values = checkpoint_values(checkpoint, lists, l);
         for (size_t i = 0; i < lists->each; i++)
             tensors[n++] = named_tensor(&lists->named[l][i], values);
     }
@@ -65,11 +106,9 @@ static int write_tensors(const struct checkpoint *checkpoint, int fd,
 static int write_model(const struct checkpoint *checkpoint, int fd, struct file_sum *sum,
                        struct error *err) {
     struct named_lists lists = {.count = 0};
-    enum rule rule = checkpoint->optimizer.rule;
     int status = checkpoint_check_names(&checkpoint->classes, err);
     if (!status)
-        status = named_lists_make(&lists, checkpoint->model, rule,
-                                  checkpoint->state ? optimizer_states(rule) : 0, err);
+        status = checkpoint_lists(&lists, checkpoint, err);
     if (!status)
         status = write_tensors(checkpoint, fd, &lists, sum, err);
     named_lists_free(&lists);

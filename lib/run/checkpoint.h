@@ -12,12 +12,14 @@
 
 struct error;
 
-// Everything a run needs to go on, and everything adam-eval needs to predict.
+// Everything a run needs to go on, and everything adam-eval needs to predict. Where an average of
+// the weights is kept, it takes the place of the weights when it is saved, and when it is loaded
+// without state: so whoever predicts has it (adam-checkpoint(5)).
 // Owns all it points to; checkpoint_free releases it.
 struct checkpoint {
     struct model *model;
     float *parameters; // model->parameter_count, aligned to MEM_ALIGN
-    float *state;      // as many for each state of the rule, one behind the other; or NULL
+    float *state; // as many for each array that the optimizer keeps, one behind the other; or NULL
     struct optimizer optimizer;
     struct classes classes;
     uint64_t clock;   // mini-batches applied
@@ -53,9 +55,15 @@ char *checkpoint_folder(const char *path);
 // The manifest of a checkpoint's folder, a new reference. STATUS_NOINPUT; STATUS_DATA: damaged.
 int checkpoint_manifest(json_t **manifest, const char *folder, struct error *err);
 void checkpoint_free(struct checkpoint *checkpoint);
-// Memory for the parameters and, with `state`, for what its rule keeps of them, of zeros; what is
-// there stays. STATUS_IO.
+// Memory for the parameters and, with `state`, for what its optimizer keeps of them, of zeros; what
+// is there stays. STATUS_IO.
 int checkpoint_make_room(struct checkpoint *checkpoint, bool state, struct error *err);
+// The average of the weights, NULL: it has none; and what is tested: the average, or the weights.
+float *checkpoint_average(const struct checkpoint *checkpoint);
+const float *checkpoint_tested(const struct checkpoint *checkpoint);
+// Gives it another optimizer. What its rule and its average have goes on under the same rule; else
+// the state is zeros (or NULL), and the average begins at the weights, if there are any. STATUS_IO.
+int checkpoint_turn(struct checkpoint *checkpoint, const struct optimizer *next, struct error *err);
 // STATUS_DATA when the name of a class is not UTF-8: metadata are JSON, and hold no other.
 int checkpoint_check_names(const struct classes *classes, struct error *err);
 // The names as a list in JSON, as metadata hold them, to be freed with free(). NULL: out of memory,

@@ -85,6 +85,12 @@ json_t *checkpoint_metadata(const struct checkpoint *checkpoint);
 // Takes everything from it but the values of tensors. STATUS_DATA.
 int checkpoint_read_metadata(struct checkpoint *checkpoint, const json_t *metadata,
                              const struct checkpoint_wanted *wanted, struct error *err);
+// The lists of all tensors that it has, to be freed with named_lists_free, also after a failure: of
+// states only where its memory for them is; and where the values of one belong. STATUS_IO.
+int checkpoint_lists(struct named_lists *lists, const struct checkpoint *checkpoint,
+                     struct error *err);
+float *checkpoint_values(const struct checkpoint *checkpoint, const struct named_lists *lists,
+                         size_t list);
 // Puts the values of a tensor where they belong among all of the model's: it must be there, of the
 // right shape, and finite. STATUS_DATA.
 int checkpoint_get_tensor(const struct safetensors *file, const struct named_parameter *named,

@@ -14,26 +14,15 @@
 
 // --- in one file --------------------------------------------------------------------
 
-// `values` are those of the whole model.
-static int get_tensors(const struct safetensors *file, const struct model *model,
-                       const char *prefix, float *values, struct error *err) {
-    struct named_parameter *named = NULL;
-    size_t count = 0;
-    int status = named_parameters(&named, &count, model, prefix, err);
-    for (size_t i = 0; !status && i < count; i++)
-        status = checkpoint_get_tensor(file, &named[i], values, err);
-    named_parameters_free(named, count);
-    return status;
-}
-
-static int get_states(const struct safetensors *file, struct checkpoint *checkpoint,
-                      struct error *err) {
-    enum rule rule = checkpoint->optimizer.rule;
-    int status = STATUS_OK, states = optimizer_states(rule);
-    for (int i = 0; !status && i < states; i++)
-        status =
-            get_tensors(file, checkpoint->model, optimizer_state_name(rule, i),
-                        checkpoint->state + (size_t)i * checkpoint->model->parameter_count, err);
+static int get_tensors(const struct safetensors *file, struct checkpoint *checkpoint,
+                       struct error *err) {
+    struct named_lists lists;
+    int status = checkpoint_lists(&lists, checkpoint, err);
+    for (size_t l = 0; !status && l < lists.count; l++)
+        for (size_t i = 0; !status && i < lists.each; i++)
+            status = checkpoint_get_tensor(file, &lists.named[l][i],
+                                           checkpoint_values(checkpoint, &lists, l), err);
+    named_lists_free(&lists);
     return status;
 }
 
@@ -56,9 +45,7 @@ static int from_bytes(struct checkpoint *checkpoint, const struct bytes *bytes,
     if (!status)
         status = checkpoint_make_room(checkpoint, wanted->state, err);
     if (!status)
-        status = get_tensors(&file, checkpoint->model, NULL, checkpoint->parameters, err);
-    if (!status && checkpoint->state)
-        status = get_states(&file, checkpoint, err);
+        status = get_tensors(&file, checkpoint, err);
     safetensors_free(&file);
     return status;
 }

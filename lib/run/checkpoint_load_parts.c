@@ -9,19 +9,13 @@
 #include "core/mem.h"
 #include "run/checkpoint_internal.h"
 
-struct tensors { // of the model, or of a state of its optimizer
-    struct named_parameter *named;
-    size_t count;
-    float *values;
-};
-
 struct parts {
     const char *folder;
-    const json_t *manifest;                  // NULL: none
-    const json_t *weight_map;                // tensor: file
-    struct tensors tensors[1 + RULE_STATES]; // the weights, then the states that are wanted
-    size_t count;                            // of these
-    uint64_t bytes;                          // of the tensors in the parts that were read
+    const json_t *manifest;   // NULL: none
+    const json_t *weight_map; // tensor: file
+    const struct checkpoint *checkpoint;
+    struct named_lists lists; // of the tensors that are wanted
+    uint64_t bytes;           // of the tensors in the parts that were read
 };
 
 // --- the index --------------------------------------------------------------------
@@ -47,11 +41,11 @@ static int check_index(const json_t *index, struct error *err) {
     return STATUS_OK;
 }
 
-static int check_listed(const struct parts *parts, const struct tensors *tensors,
-                        struct error *err) {
-    for (size_t i = 0; i < tensors->count; i++)
-        if (!json_object_get(parts->weight_map, tensors->named[i].name))
-            return error_set(err, STATUS_DATA, "tensor '%s' is missing", tensors->named[i].name);
+static int check_listed(const struct parts *parts, size_t list, struct error *err) {
+    const struct named_parameter *named = parts->lists.named[list];
+    for (size_t i = 0; i < parts->lists.each; i++)
+        if (!json_object_get(parts->weight_map, named[i].name))
+            return error_set(err, STATUS_DATA, "tensor '%s' is missing", named[i].name);
     return STATUS_OK;
 }
 
@@ -84,13 +78,14 @@ static int check_contents(struct parts *parts, const struct safetensors *file, c
 }
 
 static int get_listed(const struct parts *parts, const struct safetensors *file, const char *name,
-                      const struct tensors *tensors, struct error *err) {
+                      size_t list, struct error *err) {
+    const struct named_parameter *named = parts->lists.named[list];
+    float *values = checkpoint_values(parts->checkpoint, &parts->lists, list);
     int status = STATUS_OK;
-    for (size_t i = 0; !status && i < tensors->count; i++) {
-        const char *in =
-            json_string_value(json_object_get(parts->weight_map, tensors->named[i].name));
+    for (size_t i = 0; !status && i < parts->lists.each; i++) {
+        const char *in = json_string_value(json_object_get(parts->weight_map, named[i].name));
         if (!strcmp(in, name))
-            status = checkpoint_get_tensor(file, &tensors->named[i], tensors->values, err);
+            status = checkpoint_get_tensor(file, &named[i], values, err);
     }
     return status;
 }
@@ -105,8 +100,8 @@ static int from_part(struct parts *parts, const struct bytes *bytes, const char 
     if (status)
         return status;
     status = check_contents(parts, &file, name, err);
-    for (size_t i = 0; !status && i < parts->count; i++)
-        status = get_listed(parts, &file, name, &parts->tensors[i], err);
+    for (size_t l = 0; !status && l < parts->lists.count; l++)
+        status = get_listed(parts, &file, name, l, err);
     safetensors_free(&file);
     return status;
 }
@@ -167,27 +162,13 @@ static int load_each(struct parts *parts, struct error *err) {
     return status;
 }
 
-static int add_tensors(struct parts *parts, const struct model *model, const char *prefix,
-                       float *values, struct error *err) {
-    struct tensors *tensors = &parts->tensors[parts->count];
-    int status = named_parameters(&tensors->named, &tensors->count, model, prefix, err);
-    if (status)
-        return status;
-    tensors->values = values;
-    parts->count++;
-    return check_listed(parts, tensors, err);
-}
-
 static int open_parts(struct parts *parts, struct checkpoint *checkpoint,
                       const struct checkpoint_wanted *wanted, struct error *err) {
-    const struct model *model = checkpoint->model;
-    enum rule rule = checkpoint->optimizer.rule;
     int status = checkpoint_make_room(checkpoint, wanted->state, err);
     if (!status)
-        status = add_tensors(parts, model, NULL, checkpoint->parameters, err);
-    for (int i = 0; !status && checkpoint->state && i < optimizer_states(rule); i++)
-        status = add_tensors(parts, model, optimizer_state_name(rule, i),
-                             checkpoint->state + (size_t)i * model->parameter_count, err);
+        status = checkpoint_lists(&parts->lists, checkpoint, err);
+    for (size_t l = 0; !status && l < parts->lists.count; l++)
+        status = check_listed(parts, l, err);
     return status;
 }
 
@@ -238,12 +219,11 @@ int checkpoint_load_parts(struct checkpoint *checkpoint, const char *path, const
     json_t *index = NULL;
     const char *slash = strrchr(path, '/');
     char *folder = slash ? strndup(path, (size_t)(slash - path)) : mem_string(".");
-    struct parts parts = {.folder = folder, .manifest = manifest};
+    struct parts parts = {.folder = folder, .manifest = manifest, .checkpoint = checkpoint};
     int status = folder ? read_index(&index, path, manifest, err) : error_nomem(err);
     if (!status)
         status = load_indexed(checkpoint, &parts, index, path, wanted, err);
-    for (size_t i = 0; i < parts.count; i++)
-        named_parameters_free(parts.tensors[i].named, parts.tensors[i].count);
+    named_lists_free(&parts.lists);
     json_decref(index);
     free(folder);
     return status;

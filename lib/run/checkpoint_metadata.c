@@ -55,6 +55,8 @@ static json_t *rule_json(const struct optimizer *optimizer) {
                   (double)optimizer->epsilon, "clip", (double)optimizer->clip);
     if (!isnan(optimizer_usual(optimizer->rule).beta2))
         json_put(&rule, "beta2", json_real(optimizer->beta2));
+    if (optimizer->ema > 0)
+        json_put(&rule, "ema", json_real((double)optimizer->ema));
     json_t *text = text_json(rule);
     json_decref(rule);
     return text;
@@ -129,7 +131,8 @@ static bool get_rule(const json_t *value, struct optimizer *optimizer) {
         optimizer->decay = (float)json_number_value(json_object_get(value, "decay"));
         optimizer->epsilon = (float)json_number_value(json_object_get(value, "epsilon"));
         optimizer->clip = (float)json_number_value(json_object_get(value, "clip"));
-        return true;
+        optimizer->ema = (float)json_number_value(json_object_get(value, "ema"));
+        return optimizer->ema >= 0 && optimizer->ema < 1;
     }
     return false;
 }

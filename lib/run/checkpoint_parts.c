@@ -63,18 +63,6 @@ static void map_tensors(json_t **map, uint64_t *total, const struct named_parame
     }
 }
 
-static int map_quantity(json_t **map, uint64_t *total, const struct model *model,
-                        const char *prefix, const struct checkpoint_part *parts, uint32_t count,
-                        struct error *err) {
-    struct named_parameter *named;
-    size_t n;
-    int status = named_parameters(&named, &n, model, prefix, err);
-    if (!status)
-        map_tensors(map, total, named, parts, count);
-    named_parameters_free(named, n);
-    return status;
-}
-
 // As `json.dumps(index, indent=2, sort_keys=True)` of Python writes it; NULL when out of memory.
 static char *index_text(const struct checkpoint *checkpoint, json_t *map, uint64_t total) {
     json_t *metadata = checkpoint_metadata(checkpoint);
@@ -88,13 +76,13 @@ static char *index_text(const struct checkpoint *checkpoint, json_t *map, uint64
 static int write_index(const struct checkpoint *checkpoint, const char *folder,
                        const struct checkpoint_part *parts, uint32_t count, struct file_sum *sum,
                        struct error *err) {
-    enum rule rule = checkpoint->optimizer.rule;
+    struct named_lists lists;
     json_t *map = json_object();
     uint64_t total = 0;
-    int status = map_quantity(&map, &total, checkpoint->model, NULL, parts, count, err);
-    for (int i = 0; !status && i < optimizer_states(rule); i++)
-        status = map_quantity(&map, &total, checkpoint->model, optimizer_state_name(rule, i), parts,
-                              count, err);
+    int status = named_lists_make(&lists, checkpoint->model, &checkpoint->optimizer, err);
+    for (size_t l = 0; !status && l < lists.count; l++)
+        map_tensors(&map, &total, lists.named[l], parts, count);
+    named_lists_free(&lists);
     char *text = status || !map ? NULL : index_text(checkpoint, map, total);
     if (!status)
         status = text ? checkpoint_write_text(folder, CHECKPOINT_INDEX, text, sum, err)

@@ -64,12 +64,23 @@ void named_parameters_free(struct named_parameter *named, size_t count) {
     free(named);
 }
 
-int named_lists_make(struct named_lists *lists, const struct model *model, enum rule rule,
-                     int states, struct error *err) {
-    int status = STATUS_OK;
-    *lists = (struct named_lists){.count = 0};
-    for (int i = 0; !status && i <= states; i++) {
-        const char *prefix = i > 0 ? optimizer_state_name(rule, i - 1) : NULL;
+// Of the weights that are trained, where their average has their place.
+static const char trained[] = "trained";
+
+static const char *list_prefix(const struct optimizer *optimizer, int list) {
+    if (list == 0)
+        return NULL;
+    return list <= optimizer_states(optimizer->rule)
+               ? optimizer_state_name(optimizer->rule, list - 1)
+               : trained;
+}
+
+int named_lists_make(struct named_lists *lists, const struct model *model,
+                     const struct optimizer *optimizer, struct error *err) {
+    int status = STATUS_OK, kept = optimizer ? optimizer_kept(optimizer) : 0;
+    *lists = (struct named_lists){.averaged = optimizer && optimizer->ema > 0};
+    for (int i = 0; !status && i <= kept; i++) {
+        const char *prefix = list_prefix(optimizer, i);
         size_t each; // 0 after a failure
         status = named_parameters(&lists->named[i], &each, model, prefix, err);
         lists->each = status ? lists->each : each;
@@ -81,6 +92,25 @@ int named_lists_make(struct named_lists *lists, const struct model *model, enum 
 void named_lists_free(struct named_lists *lists) {
     for (size_t i = 0; i < lists->count; i++)
         named_parameters_free(lists->named[i], lists->each);
+}
+
+size_t named_lists_array(const struct named_lists *lists, size_t list) {
+    size_t last = lists->count - 1;
+    bool swapped = lists->averaged && (list == 0 || list == last);
+    return swapped ? last - list : list;
+}
+
+int checkpoint_lists(struct named_lists *lists, const struct checkpoint *checkpoint,
+                     struct error *err) {
+    const struct optimizer *optimizer = checkpoint->state ? &checkpoint->optimizer : NULL;
+    return named_lists_make(lists, checkpoint->model, optimizer, err);
+}
+
+float *checkpoint_values(const struct checkpoint *checkpoint, const struct named_lists *lists,
+                         size_t list) {
+    size_t array = named_lists_array(lists, list);
+    return array == 0 ? checkpoint->parameters
+                      : checkpoint->state + (array - 1) * checkpoint->model->parameter_count;
 }
 
 // --- values -----------------------------------------------------------------------

@@ -20,15 +20,21 @@ int named_parameters(struct named_parameter **out, size_t *count, const struct m
                      const char *prefix, struct error *err);
 void named_parameters_free(struct named_parameter *named, size_t count);
 
-// Of all that a checkpoint has: of the parameters, then of so many states of the rule.
+// Of all that a checkpoint has: of what predicts, then of the states of the rule. Where an average
+// is kept, it is what predicts, and the weights that are trained come last.
 struct named_lists {
-    struct named_parameter *named[1 + RULE_STATES];
+    struct named_parameter *named[1 + KEPT_MOST];
     size_t count, each; // lists, entries of each
+    bool averaged;
 };
-// Freed with named_lists_free, also after a failure. STATUS_IO when out of memory.
-int named_lists_make(struct named_lists *lists, const struct model *model, enum rule rule,
-                     int states, struct error *err);
+// Freed with named_lists_free, also after a failure. `optimizer` NULL: what predicts alone.
+// STATUS_IO when out of memory.
+int named_lists_make(struct named_lists *lists, const struct model *model,
+                     const struct optimizer *optimizer, struct error *err);
 void named_lists_free(struct named_lists *lists);
+// Where the values of a list lie: array 0 are the parameters, behind them is what the optimizer
+// keeps.
+size_t named_lists_array(const struct named_lists *lists, size_t list);
 
 // As a tensor of a file, which shares its name. `values` are those of the whole model; NULL: the
 // tensor has no data.

@@ -67,6 +67,7 @@ static const struct row {
     ROW("decay", REAL, decay, LIVE, 0, 1),
     ROW("epsilon", REAL, epsilon, LIVE, 0, 1),
     ROW("clip", REAL, clip, LIVE, 0, 1e9),
+    ROW("ema", REAL, ema, 0, 0, SETTINGS_EMA_MOST),
     ROW("state-since", COUNT, state_since, 0, 0, 9007199254740992.0),
     ROW("eval-every", REAL, eval_every, LIVE, 0, 1e9),
     ROW("checkpoint-every", TEXT, checkpoint_every, LIVE, 0, 0),
@@ -522,6 +523,7 @@ int settings_optimizer(const struct settings *settings, struct optimizer *optimi
         .decay = (float)settings->decay,
         .epsilon = (float)settings->epsilon,
         .clip = (float)settings->clip,
+        .ema = (float)settings->ema,
     };
     int status =
         find_value(&optimizer->momentum, "momentum", settings->momentum, usual.momentum, rule, err);

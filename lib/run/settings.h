@@ -43,6 +43,7 @@ struct settings {
     double warmup;          // epochs
     double momentum, beta2; // NAN: not given
     double decay, epsilon, clip;
+    double ema;          // share of the average of the weights that goes on at an update; 0: none
     int64_t state_since; // the clock at which the optimizer's state was zeros; no one's choice
 
     double eval_every;            // epochs; 0: only at the end
@@ -80,7 +81,8 @@ struct settings {
     const char *checkpoint_parts;  // off: one file; shared, local: each server writes a part
 };
 
-enum { SETTINGS_EPOCHS = 10 }; // where nothing is said
+#define SETTINGS_EMA_MOST 0.9999999 // below 1 also as a float
+enum { SETTINGS_EPOCHS = 10 };      // where nothing is said
 #define SETTINGS_BALANCED "auto"
 void settings_default(struct settings *settings);
 

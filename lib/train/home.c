@@ -20,6 +20,12 @@ struct optimizer home_rule(const struct home_config *config, uint64_t updates) {
     return rule;
 }
 
+void home_average(const struct home_config *config, uint64_t clock, unsigned updates, size_t first,
+                  size_t n) {
+    const struct optimizer rule = home_rule(config, clock - config->since - 1);
+    optimizer_average(&rule, config->kernels, config->parameters, config->state, first, n, updates);
+}
+
 enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
                          int batch) {
     if (home_copies_pay(model, threads, batch))

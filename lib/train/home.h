@@ -75,7 +75,7 @@ struct home_config {
     const _Atomic size_t *learners;    // its `learners`, which may change at any time; NULL: one
     const struct kernels *kernels;
     float *parameters; // parameter_count floats
-    float *state;      // of the optimizer, as many for each that it keeps; NULL for sgd
+    float *state;      // as many for each array that the optimizer keeps; NULL: none
     uint64_t clock;    // mini-batches applied before
     uint64_t since;    // the clock at which the state was zeros
     int threads;
@@ -85,6 +85,10 @@ struct home_config {
 // The rule by which a thread's next gradient changes the weights, after so many updates of the
 // state beside them; learners: see home_config.
 struct optimizer home_rule(const struct home_config *config, uint64_t updates);
+// Moves the average of the shared parameters [first, first + n), if one is kept: they have had
+// `updates` updates since it moved last, and `clock` is the number of all by now, at least 1.
+void home_average(const struct home_config *config, uint64_t clock, unsigned updates, size_t first,
+                  size_t n);
 
 // All constructors return STATUS_OK or STATUS_IO (out of memory). The caller closes the home
 // with home->ops->close.
@@ -107,8 +111,7 @@ bool home_copies_pay(const struct model *model, int threads, int batch);
 // time pass over these weights together: each weight is read once forward, and read and
 // written once backward, for all their mini-batches. The result is the same as when all of
 // them read the weights before any of them changes them. Threads wait for each other at each
-// of these layers (home_joined.c). The rule must be sgd without clipping; config->state is
-// ignored.
+// of these layers (home_joined.c). The rule must be sgd without clipping.
 int home_joined(struct home **out, const struct home_config *config, struct error *err);
 // Whether joined passes are possible and expected to be faster.
 bool home_joins(const struct model *model, const struct optimizer *optimizer, int threads,

@@ -31,7 +31,7 @@ struct copy {
 
 struct copies {
     struct home home;
-    struct home_config config; // of which parameters and state are shared
+    struct home_config config; // of which the parameters, and what is kept of them, are shared
     struct copy *copies;
     int every; // mini-batches between merges
     _Atomic uint64_t clock;
@@ -66,13 +66,15 @@ static void fill_copy(const struct copies *copies, struct copy *copy) {
 }
 
 // Adds the copy's changes to the shared arrays. AdaGrad's sums of squares add up over threads;
-// velocities and means stay private.
+// velocities and means stay private. The average is that of the shared weights.
 static void merge_copy(struct copies *copies, struct copy *copy) {
     const struct home_config *config = &copies->config;
     size_t n = parameters_of(copies);
     config->kernels->merge(config->parameters, copy->parameters, copy->begin, n);
     if (config->optimizer->rule == RULE_ADAGRAD)
         config->kernels->merge(config->state, copy->state, copy->begin_state, n);
+    if (copy->pending > 0)
+        home_average(config, atomic_load(&copies->clock), (unsigned)copy->pending, 0, n);
     copy->pending = 0;
 }
 
@@ -86,6 +88,7 @@ static void leave_state(const struct copies *copies, const struct copy *copy) {
 // Sums of squares are in the end of all, other state is the threads' own.
 static struct optimizer copies_rule(const struct copies *copies, const struct copy *copy) {
     struct optimizer rule = home_rule(&copies->config, copy->updates);
+    rule.ema = 0; // merge_copy moves the average
     if (rule.rule != RULE_ADAGRAD)
         rule.learners *= (unsigned)copies->config.threads;
     return rule;

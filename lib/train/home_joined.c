@@ -77,11 +77,7 @@ struct joined_thread {
 struct joined {
     struct home home;
     struct home *local; // keeps all layers that are not joined
-    const struct model *model;
-    const struct optimizer *optimizer;
-    const struct kernels *kernels;
-    float *parameters;
-    int threads;
+    struct home_config config;
     struct joined_thread *states;
     struct joined_thread **members; // of the mini-batch, by place; thread.members of them
     struct phaser *phaser;
@@ -138,7 +134,7 @@ static void share_rates(struct joined *joined, int members) {
 static void number_members(void *self) {
     struct joined *joined = self;
     int members = 0, rows = 0;
-    for (int i = 0; i < joined->threads; i++) {
+    for (int i = 0; i < joined->config.threads; i++) {
         struct joined_thread *member = &joined->states[i];
         if (!phaser_has(joined->phaser, i))
             continue;
@@ -249,11 +245,11 @@ static void put_inputs(struct joined *joined, const struct joined_thread *member
 static void forward_piece(struct joined *joined, const struct joined_thread *member,
                           const struct layer *layer, struct unit_range piece) {
     size_t inputs = inputs_of(layer), first = (size_t)piece.first;
-    const float *weights = joined->parameters + layer->weights.offset + first * inputs;
-    const float *biases = joined->parameters + layer->biases.offset + first;
-    joined->kernels->dense->forward(piece_values(joined, member, piece), joined->inputs, weights,
-                                    biases, member->rows, piece.units, (int)inputs, 0,
-                                    member->scratch);
+    const float *weights = joined->config.parameters + layer->weights.offset + first * inputs;
+    const float *biases = joined->config.parameters + layer->biases.offset + first;
+    joined->config.kernels->dense->forward(piece_values(joined, member, piece), joined->inputs,
+                                           weights, biases, member->rows, piece.units, (int)inputs,
+                                           0, member->scratch);
 }
 
 static bool joined_forward(struct home *home, int thread, const struct layer *layer, float *y,
@@ -262,7 +258,7 @@ static bool joined_forward(struct home *home, int thread, const struct layer *la
     struct joined_thread *member = &joined->states[thread];
     struct unit_range piece;
     (void)n;
-    if (!is_joined(layer, joined->threads) || !begin_joined_pass(joined, thread))
+    if (!is_joined(layer, joined->config.threads) || !begin_joined_pass(joined, thread))
         return false;
     put_inputs(joined, member, layer, x, 1);
     lay_out_pieces(member);
@@ -277,7 +273,7 @@ static bool joined_forward(struct home *home, int thread, const struct layer *la
 
 static void step_weights(struct joined *joined, const struct joined_thread *member,
                          const struct layer *layer, struct unit_range piece, float *dx) {
-    struct update update = optimizer_weights_update(joined->optimizer, layer, member->step);
+    struct update update = optimizer_weights_update(joined->config.optimizer, layer, member->step);
     const struct dense_errors errors = {
         .dy = piece_values(joined, member, piece),
         .x = joined->inputs,
@@ -289,19 +285,33 @@ static void step_weights(struct joined *joined, const struct joined_thread *memb
         .of = layer->units,
     };
     update.decay *= member->decays;
-    joined->kernels->dense->step(joined->parameters + layer->weights.offset +
-                                     (size_t)piece.first * inputs_of(layer),
-                                 NULL, &errors, &update);
+    joined->config.kernels->dense->step(joined->config.parameters + layer->weights.offset +
+                                            (size_t)piece.first * inputs_of(layer),
+                                        NULL, &errors, &update);
 }
 
 static void step_biases(struct joined *joined, const struct joined_thread *member,
                         const struct layer *layer, struct unit_range piece) {
     for (int m = 0; m < member->members; m++) {
         const struct joined_thread *other = joined->members[m];
-        struct update update = optimizer_biases_update(joined->optimizer, layer, other->rate);
-        joined->kernels->update(joined->parameters + layer->biases.offset + piece.first, NULL,
-                                other->dbiases + piece.first, (size_t)piece.units, &update);
+        struct update update =
+            optimizer_biases_update(joined->config.optimizer, layer, other->rate);
+        joined->config.kernels->update(
+            joined->config.parameters + layer->biases.offset + piece.first, NULL,
+            other->dbiases + piece.first, (size_t)piece.units, &update);
     }
+}
+
+// Of a piece that all members have stepped.
+static void move_average(const struct joined *joined, const struct joined_thread *member,
+                         const struct layer *layer, struct unit_range piece) {
+    const struct home *local = joined->local;
+    unsigned updates = (unsigned)member->members;
+    uint64_t clock = local->ops->clock(local) + updates;
+    size_t first = (size_t)piece.first, units = (size_t)piece.units, inputs = inputs_of(layer);
+    home_average(&joined->config, clock, updates, layer->weights.offset + first * inputs,
+                 units * inputs);
+    home_average(&joined->config, clock, updates, layer->biases.offset + first, units);
 }
 
 // Sums the error gradients of this thread's inputs over the members.
@@ -313,7 +323,7 @@ static void take_errors(const struct joined *joined, const struct joined_thread 
     for (int m = 0; m < member->members; m++) {
         const struct joined_thread *other = joined->members[m];
         if (other->took && some)
-            joined->kernels->axpy(dx, other->errors + at, n, 1);
+            joined->config.kernels->axpy(dx, other->errors + at, n, 1);
         else if (other->took)
             memcpy(dx, other->errors + at, n * sizeof *dx);
         some = some || other->took;
@@ -325,7 +335,7 @@ static void joined_add_product(struct home *home, int thread, const struct layer
                                float rate) {
     struct joined *joined = (struct joined *)home;
     struct joined_thread *member = &joined->states[thread];
-    bool together = member->members > 1 && is_joined(layer, joined->threads);
+    bool together = member->members > 1 && is_joined(layer, joined->config.threads);
     if (together) {
         put_inputs(joined, member, layer, errors->x, member->factor);
         copy_pieces(joined, member, layer, NULL, errors->dy);
@@ -342,6 +352,7 @@ static void joined_add_product(struct home *home, int thread, const struct layer
     for (int on = 0; take_piece(joined, member, layer, &on, &piece); member->took = true) {
         step_weights(joined, member, layer, piece, errors->dx ? member->errors : NULL);
         step_biases(joined, member, layer, piece);
+        move_average(joined, member, layer, piece);
     }
     phaser_meet(joined->phaser);
     if (errors->dx)
@@ -382,7 +393,7 @@ static void joined_add_clock(struct home *home, int thread) {
 
 static void joined_close(struct home *home) {
     struct joined *joined = (struct joined *)home;
-    for (int i = 0; joined->states && i < joined->threads; i++)
+    for (int i = 0; joined->states && i < joined->config.threads; i++)
         free(joined->states[i].errors), free(joined->states[i].scratch);
     free(joined->states);
     free(joined->members);
@@ -456,10 +467,10 @@ static struct joined_thread *open_states(int threads) {
 }
 
 static bool open_buffers(struct joined *joined, int batch) {
-    size_t samples = (size_t)joined->threads * (size_t)batch, inputs = 0, units = 0;
-    for (int i = 0; i < joined->model->layer_count; i++) {
-        const struct layer *layer = &joined->model->layers[i];
-        if (!is_joined(layer, joined->threads))
+    size_t samples = (size_t)joined->config.threads * (size_t)batch, inputs = 0, units = 0;
+    for (int i = 0; i < joined->config.model->layer_count; i++) {
+        const struct layer *layer = &joined->config.model->layers[i];
+        if (!is_joined(layer, joined->config.threads))
             continue;
         inputs = inputs_of(layer) > inputs ? inputs_of(layer) : inputs;
         units = (size_t)layer->units > units ? (size_t)layer->units : units;
@@ -468,7 +479,7 @@ static bool open_buffers(struct joined *joined, int batch) {
     joined->pieces = mem_untouched_floats(samples * units);
     bool whole =
         joined->inputs && joined->pieces && joined->states && joined->members && joined->phaser;
-    for (int i = 0; whole && i < joined->threads; i++) {
+    for (int i = 0; whole && i < joined->config.threads; i++) {
         struct joined_thread *member = &joined->states[i];
         member->errors = mem_untouched_floats(samples * inputs);
         member->scratch = mem_untouched_floats(dense_scratch((int)samples, (int)inputs) + 1);
@@ -479,23 +490,17 @@ static bool open_buffers(struct joined *joined, int batch) {
 
 int home_joined(struct home **out, const struct home_config *config, struct error *err) {
     const int threads = config->threads;
-    struct home_config shared = *config;
-    shared.state = NULL;
     struct joined *joined = mem_zeroed(1, sizeof *joined);
     if (!joined)
         return error_nomem(err);
     *joined = (struct joined){
         .home = {.ops = &joined_ops, .products = &joined_products, .meetings = &joined_meetings},
-        .model = config->model,
-        .optimizer = config->optimizer,
-        .kernels = config->kernels,
-        .parameters = config->parameters,
-        .threads = threads,
+        .config = *config,
         .states = open_states(threads),
         .members = mem_zeroed((size_t)threads, sizeof(struct joined_thread *)),
         .phaser = phaser_open(threads, number_members, joined),
     };
-    int status = home_local(&joined->local, &shared, err);
+    int status = home_local(&joined->local, config, err);
     if (!status && !open_buffers(joined, config->batch))
         status = error_nomem(err);
     if (status)

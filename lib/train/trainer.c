@@ -219,7 +219,7 @@ static int test_model(struct trainer *trainer, struct error *err) {
     const struct evaluate_config how = {
         .model = trainer->model,
         .kernels = trainer->kernels,
-        .parameters = trainer->config->checkpoint.parameters,
+        .parameters = checkpoint_tested(&trainer->config->checkpoint),
         .threads = trainer->threads,
         .each = stop_testing,
         .self = trainer,
@@ -702,6 +702,8 @@ static int open_run(struct trainer *trainer, struct error *err) {
     if (!status && settings->init_from && !trainer->config->resumed)
         status = inherit_weights(&trainer->config->checkpoint, settings->init_from,
                                  trainer->config->hooks.say, trainer->config->hooks.self, err);
+    if (!status && !trainer->config->resumed)
+        weights_begin_average(&trainer->config->checkpoint);
     if (!status)
         status = open_run_folder(trainer, err);
     if (!status)

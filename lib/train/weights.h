@@ -7,13 +7,15 @@
 
 struct error;
 
-// The optimizer, as the settings have it. Its state goes on only under the same rule; that of
-// another is freed, and settings->state_since is now. STATUS_USAGE or STATUS_DATA as
-// settings_optimizer.
+// The optimizer, as the settings have it. Its state and the average go on only under the same rule
+// (checkpoint_turn); else settings->state_since is now. STATUS_USAGE or STATUS_DATA as
+// settings_optimizer; STATUS_IO: out of memory.
 int weights_rule(struct checkpoint *checkpoint, struct settings *settings, struct error *err);
 
 // Room for what is not there yet: the parameters, as the model begins with the checkpoint's
 // seed, and state at 0, if the optimizer has any. STATUS_IO: out of memory.
 int weights_make(struct checkpoint *checkpoint, const struct model *model, struct error *err);
+// The average of a run that begins is its weights.
+void weights_begin_average(struct checkpoint *checkpoint);
 
 #endif

@@ -99,6 +99,23 @@ buckets_of() {
     jq -es 'map(select(.event == "ps_lost")) | length >= 3 and all(.name == "ps-1" and .member > 0)' all
 }
 
+# Of a frozen layer the average is its weights, which no update would bring back.
+@test "copies of a part have the average of its weights" {
+    load ../helper/worker
+    sed '0,/^dense .*/s//& rate=0/' "$ROOT"/examples/digits.net >frozen.net
+    frozen=$(awk '/rate=0/ { print $2 }' frozen.net)
+    sed "s,^model.*,model = $PWD/frozen.net," "$conf" >"$BATS_FILE_TMPDIR"/frozen.conf
+    conf=$BATS_FILE_TMPDIR/frozen.conf begin 2 2 --set epochs=100000 --set ema=0.999 --set optimizer=momentum
+    kill_server ps-1
+    wait_for lost ps-1
+    wait_for has_members 2
+    ends_well
+    averages run >far
+    cat far
+    [ "$(grep -c . far)" -ge 4 ]
+    awk -v frozen="$frozen" '{ still = index($1, frozen ".") == 1 } still != ($2 == 0) { exit 1 }' far
+}
+
 @test "two of three servers killed at once: the run goes on with the third copy" {
     begin 3 3 --set epochs=100000
     kill -KILL "$(server_pid ps-1)" "$(server_pid ps-2)"

@@ -47,6 +47,15 @@ have_joined() { # COUNT
     diff <(jq -s '.[-1] | .top1, .top5' lines) <(jq '.top1, .top5' final)
 }
 
+# With so high a share it is far behind where weights move fast.
+@test "and of their average, where one is kept" {
+    start_run --set ema=0.9999 --set push=gradient --set epochs=1
+    run_ok adam-eval --follow @ctl.port --data test.arec --every 0.2s
+    wait "$controller"
+    adam-eval --model run --data test.arec --json -q >final
+    diff <(echo "$output" | jq -s '.[-1] | .top1, .loss * 1e6 | round') <(jq '.top1, .loss * 1e6 | round' final)
+}
+
 @test "an interrupt ends it at once with 75, and the run does not mind" {
     start_run --set epochs=1000
     env --default-signal=INT adam-eval --follow @ctl.port --data test.arec --every 1h >lines 2>eval.log &

@@ -91,11 +91,11 @@ nothing_half() {
     [ "$(jq .top1 run/DONE)" = "$(accuracy run | jq '.[0]')" ]
 }
 
-# The same run by rule $1, as one file and in parts, which have $2.
+# The same run by rule $1, with more options, as one file and in parts, which have $2.
 same_in_parts() {
     for how in off shared; do
         run_ok adam-ctl up "$conf" --out $how-$1 --ps 3 --workers 1 --threads 1 -q --set epochs=1 \
-            --set protocol=hardsync --set checkpoint-parts=$how --set optimizer=$1
+            --set protocol=hardsync --set checkpoint-parts=$how --set optimizer=$1 "${@:3}"
     done
     parts join shared-$1/latest joined.safetensors
     tensors_of off-$1/latest/model.safetensors >off.tensors
@@ -110,6 +110,10 @@ same_in_parts() {
 
 @test "and both means of adam" {
     same_in_parts adam adam.exp_avg_sq.d1.weight
+}
+
+@test "and the average of the weights" {
+    same_in_parts adam trained.d1.weight --set ema=0.99
 }
 
 @test "damage is named, with the newest sound checkpoint" {

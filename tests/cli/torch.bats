@@ -218,8 +218,8 @@ NET
     step resnet8.net resnet8.net 5 "$TIES"
 }
 
-# All pictures are one mini-batch, and one group.
-@test "batch norms and their running statistics are PyTorch's, by one process and through servers" {
+# A net with batch norms, and pictures that are one mini-batch, and one group.
+normed_set() {
     load ../helper/worker
     tiny_set
     python - <<'END'
@@ -239,6 +239,10 @@ eval-every = 0
 epoch-end = 1
 epochs = 6
 CONF
+}
+
+@test "batch norms and their running statistics are PyTorch's, by one process and through servers" {
+    normed_set
     tiny --sync --threads 1 --batch 32 --epochs 1 --rate 0 --out start
     # A worker that sends the changes of its weights keeps the optimizer's state to itself.
     local all=()
@@ -252,6 +256,27 @@ CONF
             --set protocol=${way#*:} --set optimizer=$rule --set rate=0.02 --set decay=0.03 --set epsilon=0.001
     done
     python "$ROOT"/tests/helper/torch_rules.py start 5 0.02 0.03 "${all[@]}"
+}
+
+# Of the share 0.2 the average has less at its first two updates.
+@test "an average of the weights is that of PyTorch, by one process and through servers" {
+    normed_set
+    tiny --sync --threads 1 --batch 32 --epochs 1 --rate 0 --optimizer nesterov --out start
+    local all=()
+    for way in momentum:hardsync:shared adam:hardsync:off sgd:async:off; do
+        IFS=: read -r rule protocol parts <<<"$way"
+        cp -r start ran-$rule
+        cp -r start servers-$rule
+        all+=("$rule=ran-$rule" "$rule=servers-$rule")
+        run_ok adam-worker --resume ran-$rule --optimizer $rule --epochs 4 --rate 0.02 --epsilon 0.001 --ema 0.2
+        run_ok adam-worker --resume ran-$rule --epochs 6
+        run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
+            --set protocol=$protocol --set checkpoint-parts=$parts --set optimizer=$rule \
+            --set rate=0.02 --set epsilon=0.001 --set ema=0.2
+    done
+    python "$ROOT"/tests/helper/parts.py join servers-momentum/latest joined
+    mv joined servers-momentum/latest/model.safetensors
+    python "$ROOT"/tests/helper/torch_rules.py --ema 0.2 start 5 0.02 0 "${all[@]}"
 }
 
 # With a rate of 0 the running statistics alone move: to those of all pictures, whoever moves them.

@@ -86,6 +86,46 @@ rate_of() {
     ! same_model run1 other
 }
 
+@test "an average of the weights is tested and saved, and changes nothing in training" {
+    local threads options=(--epochs 3 --batch 40 --momentum 0.9 --rate 0.05 --sync --test test.idx --test-labels test.lab)
+    for threads in 1 2; do
+        tiny "${options[@]}" --threads $threads --ema 0.9 --out run$threads
+    done
+    same_model run1 run2
+    tiny "${options[@]}" --threads 2 --ema 0.9 --epochs 2 --out resumed
+    run_ok adam-worker --resume resumed --epochs 3
+    same_model run1 resumed
+    tiny "${options[@]}" --threads 2 --out plain
+    cmp <(tensor_bytes run1 trained.) <(tensor_bytes plain '')
+    [ "$(metrics run1 train loss)" = "$(metrics plain train loss)" ]
+    [ "$(metrics run1 eval loss | tail -n 1)" != "$(metrics plain eval loss | tail -n 1)" ]
+    run_ok adam-eval --model run1 --data test.idx --labels test.lab --json
+    jq -en --argjson saved "$output" --argjson tested "$(metrics run1 eval loss | tail -n 1)" \
+        '$saved.loss - $tested | fabs < 1e-6'
+    [ "$(jq .run.settings.ema run1/latest/manifest.json)" = 0.9 ]
+    # The average begins where it is first wanted, and ends where it is no more.
+    run_ok adam-worker --resume plain --epochs 4 --ema 0.5 --rate 0
+    averages plain | awk '$2 > 0 { exit 1 }'
+    run_ok adam-worker --resume run1 --epochs 4 --ema 0 --rate 0
+    run_ok adam-worker --resume plain --epochs 5 --ema 0
+    cmp <(tensor_bytes run1 '') <(tensor_bytes plain '')
+    run_status 2 tiny --ema 1 --out no
+    [[ "$stderr" = *"--ema"* ]]
+}
+
+# The bytes of the weights of the tensors that have this before their layer's name.
+tensor_bytes() { # RUN PREFIX
+    python - "$1/latest/model.safetensors" "$2" <<'END'
+import json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+end = 8 + struct.unpack("<Q", raw[:8])[0]
+for layer in "c1", "d1", "softmax1":
+    for what in "weight", "bias":
+        begin, stop = json.loads(raw[8:end])[f"{sys.argv[2]}{layer}.{what}"]["data_offsets"]
+        sys.stdout.buffer.write(raw[end + begin : end + stop])
+END
+}
+
 # At rate 0 the weights stay: the losses are those of the same mixtures, cut into chunks or whole.
 @test "mixed samples are the same for any number of threads, synchronous or not, and resumed" {
     local way mixed
@@ -321,6 +361,24 @@ large() {
     [[ "$stderr" = *"leave out --home or --sync"* ]]
     run_status 2 adam-worker --controller ipc://nowhere --home shared
     [ ! -e no ]
+}
+
+# An average that has next to nothing of what was before is where the weights are, but for a step of
+# another thread; one that has more lags behind.
+@test "in every home the average of all weights follows them" {
+    write_large_net
+    for home in shared copies joined; do
+        large --epochs 1 --home $home --rate 0 --ema 1e-6 --out start-$home
+        averages start-$home | awk '$2 > 0 { exit 1 }'
+        large --epochs 2 --home $home --rate 0.05 --ema 1e-6 --out $home
+        averages $home start-$home >far
+        cat far
+        awk '$3 == 0 || $2 > $3 / 4 { exit 1 }' far
+        large --epochs 8 --home $home --rate 0.05 --ema 0.9 --out slow-$home
+        averages slow-$home start-$home >far
+        cat far
+        awk '$2 == 0 || $2 > $3 / 2 { exit 1 }' far
+    done
 }
 
 @test "--eval-every takes parts of an epoch, down to a mini-batch" {

@@ -29,6 +29,8 @@ static const struct optimizer rules[] = {
     {.rule = RULE_RMSPROP, .beta2 = 0.9, .epsilon = 0.01f},
     {.rule = RULE_ADAM, .momentum = 0.9, .beta2 = 0.99, .epsilon = 0.01f, .decay = 0.001f},
     {.rule = RULE_ADAMW, .momentum = 0.9, .beta2 = 0.99, .epsilon = 0.01f, .decay = 0.1f},
+    {.rule = RULE_SGD, .ema = 0.3f},
+    {.rule = RULE_MOMENTUM, .momentum = 0.9, .ema = 0.3f},
 };
 enum { RULES = sizeof rules / sizeof *rules };
 

@@ -9,7 +9,7 @@
 
 enum {
     RIG_SEGMENT = 16 * PERSIST_BLOCK,
-    RIG_FLOATS = 466, // weights, states and pushes of a record: two blocks
+    RIG_FLOATS = 349, // weights, states and pushes of a record: two blocks
     RIG_PUSHES = 3,
     RIG_SHARDS = 64,
 };
@@ -27,6 +27,7 @@ static inline void rig_fill(struct rig_state *state, uint32_t shard, uint64_t ve
         state->weights[i] = (float)(version * 1000 + shard) + (float)i / 1024;
         state->state[0][i] = -state->weights[i];
         state->state[1][i] = state->weights[i] / 2;
+        state->state[2][i] = state->weights[i] + 1;
     }
     for (uint64_t i = 0; i < RIG_PUSHES; i++)
         state->pushes[i] = (struct persist_push){i + 1, version + i, version ^ i};
@@ -42,7 +43,7 @@ static inline struct persist_record rig_record(struct rig_state *state, uint32_t
                                    .floats = RIG_FLOATS,
                                    .states = PERSIST_STATES,
                                    .weights = state->weights,
-                                   .state = {state->state[0], state->state[1]},
+                                   .state = {state->state[0], state->state[1], state->state[2]},
                                    .pushes = state->pushes,
                                    .push_count = RIG_PUSHES};
 }
@@ -82,6 +83,7 @@ static inline bool rig_has(struct persist *persist, uint32_t shard, uint64_t ver
                 !memcmp(got->weights, state.weights, sizeof state.weights) &&
                 !memcmp(got->state[0], state.state[0], sizeof state.state[0]) &&
                 !memcmp(got->state[1], state.state[1], sizeof state.state[1]) &&
+                !memcmp(got->state[2], state.state[2], sizeof state.state[2]) &&
                 !memcmp(got->pushes, state.pushes, sizeof state.pushes);
     persist_copy_free(&copy);
     return same;

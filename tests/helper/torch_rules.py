@@ -3,7 +3,8 @@
 
 Trains tiny.net (tests/helper/worker.bash, without dropout; with the batch norms b1 and b2, where
 the run BEFORE has them) from the weights there on all pictures at once, by torch.optim, and compares
-the weights and the optimizer's state with those of each RUN. Biases do not decay.
+the weights and the optimizer's state with those of each RUN. Biases do not decay. With --ema, what
+predicts is torch's average of the weights, whose share grows from 0 at the first update.
 """
 import argparse
 import json
@@ -11,6 +12,7 @@ import struct
 import numpy as np
 import torch
 import torch.nn.functional as F
+from torch.optim.swa_utils import AveragedModel
 
 TOLERANCE = 1e-5
 # Where gradients are next to nothing, rounding would decide on whole steps of adaptive rules.
@@ -80,6 +82,10 @@ def updated(weights, rule, o):
     groups = [{'params': [weights[n] for n in learnt if n.endswith(end)], 'weight_decay': decay}
               for end, decay in (('weight', o.decay), ('bias', 0))]
     optimizer = make(groups, lr=o.rate, **options)
+    every = torch.nn.ParameterList(
+        torch.nn.Parameter(w, requires_grad=False) for w in weights.values())
+    average = AveragedModel(every, avg_fn=lambda mean, weight, before: mean + (
+        1 - min(o.ema, int(before) / (int(before) + 9))) * (weight - mean))
     x, labels = pictures()
     class_weights = o.class_weights and torch.tensor(o.class_weights).double()
     for _ in range(o.updates):
@@ -88,22 +94,28 @@ def updated(weights, rule, o):
                                label_smoothing=o.smoothing, reduction='sum')
         (loss / len(labels)).backward()
         optimizer.step()
-    return weights, optimizer
+        for mine, weight in zip(every, weights.values()):
+            mine.data.copy_(weight.data)
+        average.update_parameters(every)
+    return weights, optimizer, dict(zip(weights, average.module.parameters()))
 
 
-def compare(got, rule, weights, optimizer):
+def compare(got, rule, o, weights, optimizer, average):
     states = RULES[rule][2]
-    assert len(got) == len(weights) * (1 + len(states)), sorted(got)
+    assert len(got) == len(weights) * (1 + len(states) + (o.ema > 0)), sorted(got)
     for name, value in weights.items():
         if name in BELOW_NORMS and 'b1.weight' in weights:
             continue
-        close(name, got[name], value.detach())
+        if o.ema > 0:
+            close(f'the average of {name}', got[name], average[name].detach())
+        close(name, got[f'trained.{name}' if o.ema > 0 else name], value.detach())
         for ours, theirs in states.items() if value.requires_grad else ():
             close(f'{ours}.{name}', got[f'{ours}.{name}'], optimizer.state[value][theirs])
 
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument('--ema', type=float, default=0)
     parser.add_argument('--smoothing', type=float, default=0)
     parser.add_argument('--class-weights', type=lambda text: [float(w) for w in text.split(',')])
     parser.add_argument('before')
@@ -111,11 +123,11 @@ def main():
         parser.add_argument(name, type=kind)
     parser.add_argument('after', nargs='+', help='RULE=RUN')
     o = parser.parse_args()
-    before = tensors(o.before)
+    before = {name: w for name, w in tensors(o.before).items() if name.count('.') == 1}
     for pair in o.after:
         rule, run = pair.split('=')
         print(pair)
-        compare(tensors(run), rule, *updated(before, rule, o))
+        compare(tensors(run), rule, o, *updated(before, rule, o))
 
 
 main()

@@ -45,3 +45,25 @@ metrics() {
 same_model() {
     cmp "$1/latest/model.safetensors" "$2/latest/model.safetensors"
 }
+
+# How far an average of weights is from the weights, for each tensor of a run's newest checkpoint: a
+# line with its name, the largest difference, and the largest difference of the weights from those
+# of the run START.
+averages() { # RUN [START]
+    python - "$@" <<'END'
+import json, struct, sys
+import numpy as np
+
+def tensors(run):
+    raw = open(f"{run}/latest/model.safetensors", "rb").read()
+    end = 8 + struct.unpack("<Q", raw[:8])[0]
+    return {name: np.frombuffer(raw[end:], "<f4")[at["data_offsets"][0] // 4 : at["data_offsets"][1] // 4]
+            for name, at in json.loads(raw[8:end]).items() if name != "__metadata__"}
+
+got = tensors(sys.argv[1])
+start = tensors(sys.argv[2]) if len(sys.argv) > 2 else got
+for name in (name for name in got if f"trained.{name}" in got):
+    trained = got[f"trained.{name}"]
+    print(name, np.abs(got[name] - trained).max(), np.abs(trained - start[name]).max())
+END
+}

@@ -26,26 +26,31 @@ struct scene {
     const struct kernels *kernels;
     struct optimizer optimizer;
     float *first, *weights; // before, and shared
+    float *average;         // of these
     struct home *home;
 };
 
 static void open_scene(struct tap *tap, struct scene *s) {
     struct error err = {0};
-    *s = (struct scene){.kernels = kernels_best(), .optimizer = {.rule = RULE_SGD, .decay = 0.01f}};
+    *s = (struct scene){.kernels = kernels_best(),
+                        .optimizer = {.rule = RULE_SGD, .decay = 0.01f, .ema = 0.5f}};
     if (model_parse(&s->model, "test.net", text, NULL, 0, &err)) {
         FAIL(tap, "%s", err.text);
         exit(1);
     }
     size_t n = s->model->parameter_count;
-    s->first = mem_floats(n), s->weights = mem_floats(n);
+    s->first = mem_floats(n), s->weights = mem_floats(n), s->average = mem_floats(n);
     model_init_lively(s->model, s->first, 1);
     memcpy(s->weights, s->first, n * sizeof(float));
+    memcpy(s->average, s->first, n * sizeof(float));
     CHECK(tap, home_joins(s->model, &s->optimizer, THREADS, MOST));
     const struct home_config config = {
         .model = s->model,
         .optimizer = &s->optimizer,
         .kernels = s->kernels,
         .parameters = s->weights,
+        .state = s->average,
+        .since = 0 - UINT64_C(100), // so that the average's share is not that of a beginning
         .threads = THREADS,
         .batch = MOST,
     };
@@ -55,7 +60,7 @@ static void open_scene(struct tap *tap, struct scene *s) {
 static void close_scene(struct scene *s) {
     s->home->ops->close(s->home);
     model_free(s->model);
-    free(s->first), free(s->weights);
+    free(s->first), free(s->weights), free(s->average);
 }
 
 // --- steps of several threads ---------------------------------------------------------
@@ -141,6 +146,16 @@ static void check_weights(struct tap *tap, const struct scene *s, const double *
     CHECK(tap, moved > 1e-3);
 }
 
+// So many updates at once have moved it half of the way each.
+static void check_average(struct tap *tap, const struct scene *s, int updates) {
+    double kept = pow(0.5, updates), worst = 0;
+    for (size_t i = 0; i < s->model->parameter_count; i++) {
+        double wanted = kept * (double)s->first[i] + (1 - kept) * (double)s->weights[i];
+        worst = fmax(worst, fabs((double)s->average[i] - wanted));
+    }
+    CHECK_NEAR(tap, worst, 0, 1e-6);
+}
+
 // Each of the first threads takes a step, all together.
 static void step_all(struct tap *tap, struct scene *s, struct worker *workers, int count) {
     for (int t = 0; t < count; t++)
@@ -167,6 +182,7 @@ static void check_step(struct tap *tap, const int *samples, const float *rates, 
     CHECK_INT(tap, s.home->ops->clock(s.home), count - broken);
     take_off_all(&s, workers, count, wanted);
     check_weights(tap, &s, wanted);
+    check_average(tap, &s, count - broken);
     for (int t = 0; t < count; t++)
         close_worker(&workers[t]);
     free(wanted);

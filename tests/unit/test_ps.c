@@ -10,7 +10,7 @@
 struct plain {
     const struct model *model;
     struct optimizer optimizer;
-    double *w, *s[RULE_STATES];
+    double *w, *s[RULE_STATES], *average;
     uint64_t updates[RIG_SHARDS];
     size_t n;
 };
@@ -22,6 +22,7 @@ static void plain_open(struct plain *plain, const struct rig *rig, struct optimi
         .optimizer = optimizer,
         .w = mem_zeroed(rig->n, sizeof(double)),
         .s = {mem_zeroed(rig->n, sizeof(double)), mem_zeroed(rig->n, sizeof(double))},
+        .average = mem_zeroed(rig->n, sizeof(double)),
         .n = rig->n};
     for (size_t i = 0; i < rig->n; i++)
         plain->w[i] = (double)weights[i];
@@ -31,6 +32,7 @@ static void plain_close(struct plain *plain) {
     free(plain->w);
     free(plain->s[0]);
     free(plain->s[1]);
+    free(plain->average);
 }
 
 // One parameter takes the step that its layer, and the rule's definition, ask for.
@@ -78,11 +80,32 @@ static void plain_step(struct plain *plain, size_t i, double g, double rate) {
     }
 }
 
-static double plain_distance(const struct plain *plain, const float *weights) {
+// The first update gives the average its weight.
+static void plain_average(struct plain *plain, size_t i) {
+    double t = (double)plain->updates[i / PROTO_SHARD_FLOATS] - 1;
+    double share = fmin((double)plain->optimizer.ema, t / (t + 9));
+    plain->average[i] = share * plain->average[i] + (1 - share) * plain->w[i];
+}
+
+static double distance(const double *wanted, const float *got, size_t n) {
     double most = 0;
-    for (size_t i = 0; i < plain->n; i++)
-        most = fmax(most, fabs(plain->w[i] - (double)weights[i]));
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs(wanted[i] - (double)got[i]));
     return most;
+}
+
+static double plain_distance(const struct plain *plain, const float *weights) {
+    return distance(plain->w, weights, plain->n);
+}
+
+static void check_average(struct tap *tap, struct rig *rig, const struct plain *plain) {
+    int place = PROTO_QUANTITY_STATE + optimizer_states(plain->optimizer.rule);
+    float *now = mem_floats(rig->n);
+    if (plain->optimizer.ema > 0) {
+        CHECK_INT(tap, rig_read(rig, (enum proto_quantity)place, now, NULL), PROTO_REFUSAL_NONE);
+        CHECK_NEAR(tap, distance(plain->average, now, rig->n), 0, 5e-5);
+    }
+    free(now);
 }
 
 // Pieces in ascending order, of some shards, as random as may be.
@@ -110,11 +133,13 @@ static void plain_push(struct plain *plain, enum proto_update kind,
     for (uint32_t k = 0; k < count; k++)
         plain->updates[pieces[k].shard] += k == 0 || pieces[k].shard != pieces[k - 1].shard;
     for (uint32_t k = 0; k < count; k++)
-        for (size_t i = rig_place(&pieces[k]), n = i + pieces[k].count; i < n; i++)
+        for (size_t i = rig_place(&pieces[k]), n = i + pieces[k].count; i < n; i++) {
             if (kind == PROTO_UPDATE_DELTA)
                 plain->w[i] += (double)from[i];
             else
                 plain_step(plain, i, (double)from[i], rates[pieces[k].shard]);
+            plain_average(plain, i);
+        }
 }
 
 // Random pushes of random pieces on stale weights; whether modulated each by its staleness.
@@ -153,6 +178,7 @@ static void check_async(struct tap *tap, struct optimizer optimizer, bool each) 
     float *now = mem_floats(rig.n);
     rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
     CHECK_NEAR(tap, plain_distance(&plain, now), 0, 2e-5);
+    check_average(tap, &rig, &plain);
     free(now);
     free(start);
     free(g);
@@ -163,8 +189,8 @@ static void check_async(struct tap *tap, struct optimizer optimizer, bool each) 
 static void test_async(struct tap *tap) {
     for (int r = 0; r < RULES; r++) {
         char name[100];
-        snprintf(name, sizeof name, "async: pieces of deltas and gradients, %s",
-                 rule_names[rules[r].rule]);
+        snprintf(name, sizeof name, "async: pieces of deltas and gradients, %s%s",
+                 rule_names[rules[r].rule], rules[r].ema > 0 ? ", with an average" : "");
         TEST(tap, name, { check_async(tap, rules[r], false); });
     }
     TEST(tap, "async: each rate is divided by 1 + staleness (Rudra, footnote 3)",
@@ -226,6 +252,7 @@ static void check_factors(struct tap *tap, struct optimizer optimizer, int k, in
     float *now = mem_floats(rig.n);
     rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
     CHECK_NEAR(tap, plain_distance(&plain, now), 0, 5e-5);
+    check_average(tap, &rig, &plain);
     free(now);
     free(start);
     free(g);
@@ -365,6 +392,7 @@ static void plain_mean(struct plain *plain, const struct round *round, int first
         for (int l = first; l < first + count; l++)
             g += turn_samples[l] * (double)round->gradient[l][i] / samples;
         plain_step(plain, i, g, rate);
+        plain_average(plain, i);
     }
 }
 
@@ -397,6 +425,7 @@ static void check_hardsync(struct tap *tap, struct optimizer optimizer, uint64_t
     }
     rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
     CHECK_NEAR(tap, plain_distance(&plain, now), 0, optimizer.rule == RULE_SGD ? 1e-6 : 1e-5);
+    check_average(tap, &rig, &plain);
     struct ps_figures figures;
     ps_figures(rig.ps, &figures);
     CHECK_INT(tap, figures.staleness_most, 0);
@@ -413,8 +442,8 @@ static void check_hardsync(struct tap *tap, struct optimizer optimizer, uint64_t
 static void test_hardsync(struct tap *tap) {
     for (int r = 0; r < RULES; r++) {
         char name[100];
-        snprintf(name, sizeof name, "hardsync: one update by the mean of all (Rudra eq. 7), %s",
-                 rule_names[rules[r].rule]);
+        snprintf(name, sizeof name, "hardsync: one update by the mean of all (Rudra eq. 7), %s%s",
+                 rule_names[rules[r].rule], rules[r].ema > 0 ? ", with an average" : "");
         TEST(tap, name, { check_hardsync(tap, rules[r], 0); });
     }
     TEST(tap, "hardsync: the rate times sqrt(lambda mu / B) (Rudra 3.2)",

@@ -78,7 +78,7 @@ static int open_servers(struct checkpointer *s, struct error *err) {
     const struct span all = servers_all(s->servers);
     size_t shards = servers_shards(s->servers);
     s->versions = mem_zeroed(shards, sizeof *s->versions);
-    s->state_versions = mem_zeroed(RULE_STATES * shards, sizeof *s->state_versions);
+    s->state_versions = mem_zeroed(KEPT_MOST * shards, sizeof *s->state_versions);
     if (!s->versions || !s->state_versions)
         return error_nomem(err);
     return exchange_open(&s->pull, s->servers, EXCHANGE_PULL, &all, 1, err);

@@ -20,11 +20,12 @@ static int pull_quantity(struct checkpointer *s, enum proto_quantity quantity, f
     return exchange_wait(s->pull, NULL, err);
 }
 
-static int pull_states(struct checkpointer *s, struct error *err) {
+// Of what the optimizer keeps, from array `first` on.
+static int pull_states(struct checkpointer *s, int first, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
     size_t shards = servers_shards(s->servers);
     int status = STATUS_OK;
-    for (int i = 0; !status && i < optimizer_states(c->optimizer.rule); i++)
+    for (int i = first; !status && i < optimizer_kept(&c->optimizer); i++)
         status = pull_quantity(s, (enum proto_quantity)(PROTO_QUANTITY_STATE + i),
                                c->state + (size_t)i * c->model->parameter_count,
                                s->state_versions + (size_t)i * shards, err);
@@ -82,14 +83,15 @@ int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
     bool whole = s->job.save && !saves_parts(s), tested = s->job.test && s->feed->test;
     if (!whole && !tested)
         return STATUS_OK;
-    int status = checkpoint_make_room(c, whole, err);
+    bool averaged = c->optimizer.ema > 0;
+    int status = checkpoint_make_room(c, whole || averaged, err);
     if (!status)
         status = pull_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, s->versions, err);
     if (!status && c->state)
-        status = pull_states(s, err);
+        status = pull_states(s, whole ? 0 : optimizer_states(c->optimizer.rule), err);
     if (!status)
         status = checkpointer_take_versions(s, err);
-    if (status || is_finite(c->parameters, c->model->parameter_count))
+    if (status || is_finite(checkpoint_tested(c), c->model->parameter_count))
         return status;
     return error_set(err, STATUS_DIVERGED, "the weights are no longer finite");
 }
@@ -109,7 +111,7 @@ int checkpointer_test(struct checkpointer *s, struct error *err) {
     const struct evaluate_config how = {
         .model = s->checkpoint.model,
         .kernels = kernels_best(),
-        .parameters = s->checkpoint.parameters,
+        .parameters = checkpoint_tested(&s->checkpoint),
         .threads = s->settings.threads > 0 ? (int)s->settings.threads : cpu_count(),
         .each = keep_testing,
         .self = s,

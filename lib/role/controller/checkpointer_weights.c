@@ -18,7 +18,7 @@ void checkpointer_drop_copy(struct checkpointer *s) {
     free(c->state);
     c->parameters = c->state = NULL;
     memset(s->versions, 0, shards * sizeof *s->versions);
-    memset(s->state_versions, 0, RULE_STATES * shards * sizeof *s->state_versions);
+    memset(s->state_versions, 0, KEPT_MOST * shards * sizeof *s->state_versions);
 }
 
 // Samples before the places of a checkpoint that it was not trained on. Where a place is one
@@ -47,15 +47,17 @@ static void adopt(float **mine, float **theirs) {
     *theirs = NULL;
 }
 
-// What the run goes on from: the weights, and the state when the rule is the same.
+// What the run goes on from: the weights, and what else goes on with the run's optimizer.
 static int adopt_weights(struct checkpointer *s, struct checkpoint *from, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
     if (strcmp(from->model->text, c->model->text) != 0)
         return error_set(err, STATUS_DATA, "%s is of another model than %s", s->resume,
                          c->model->name);
+    int status = checkpoint_turn(from, &c->optimizer, err);
+    if (status)
+        return status;
     adopt(&c->parameters, &from->parameters);
-    if (from->state && from->optimizer.rule == c->optimizer.rule)
-        adopt(&c->state, &from->state); // else it is zeros
+    adopt(&c->state, &from->state);
     c->clock = from->clock;
     c->samples = from->samples;
     c->epoch = from->epoch;
@@ -183,29 +185,35 @@ static int store_made(struct checkpointer *s, enum proto_quantity quantity,
     return status;
 }
 
-// States come first: a server that has all weights is ready.
+// The weights that the run begins with, where `quantity` is.
+static int store_first(struct checkpointer *s, enum proto_quantity quantity, struct error *err) {
+    const struct checkpoint *c = &s->checkpoint;
+    struct model_filler filler = model_filler(c->model, c->seed, false);
+    return c->parameters ? store_all(s, quantity, c->parameters, err)
+                         : store_made(s, quantity, &filler, err);
+}
+
+// States come first: a server that has all weights is ready. States begin at zeros, the average
+// behind them at the weights.
 static int store_states(struct checkpointer *s, struct error *err) {
     const struct checkpoint *c = &s->checkpoint;
-    int status = STATUS_OK;
-    for (int i = 0; !status && i < optimizer_states(c->optimizer.rule); i++) {
+    int status = STATUS_OK, states = optimizer_states(c->optimizer.rule);
+    for (int i = 0; !status && i < optimizer_kept(&c->optimizer); i++) {
         enum proto_quantity quantity = (enum proto_quantity)(PROTO_QUANTITY_STATE + i);
         size_t first = (size_t)i * c->model->parameter_count;
-        status = c->state ? store_all(s, quantity, c->state + first, err)
-                          : store_made(s, quantity, NULL, err);
+        status = c->state     ? store_all(s, quantity, c->state + first, err)
+                 : i < states ? store_made(s, quantity, NULL, err)
+                              : store_first(s, quantity, err);
     }
     return status;
 }
 
 static int store_weights(struct checkpointer *s, struct error *err) {
     const struct checkpoint *c = &s->checkpoint;
-    struct model_filler filler = model_filler(c->model, c->seed, false);
     for (size_t i = 0; i < servers_shards(s->servers); i++)
         s->versions[i] = c->clock ? c->clock : 1; // 0 says that there are no weights
     int status = store_states(s, err);
-    if (status)
-        return status;
-    return c->parameters ? store_all(s, PROTO_QUANTITY_WEIGHT, c->parameters, err)
-                         : store_made(s, PROTO_QUANTITY_WEIGHT, &filler, err);
+    return status ? status : store_first(s, PROTO_QUANTITY_WEIGHT, err);
 }
 
 static void say_line(void *self, const char *text) {

@@ -142,7 +142,7 @@ static bool convert_pushes(struct copy *copy) {
     return true;
 }
 
-_Static_assert(RULE_STATES <= PERSIST_STATES, "a record holds all states of a rule");
+_Static_assert(KEPT_MOST <= PERSIST_STATES, "a record holds all that an optimizer keeps");
 
 static struct persist_record record_of(const struct flusher *flusher, const struct copy *copy) {
     const struct ps_snapshot *snapshot = &copy->snapshot;
@@ -363,7 +363,7 @@ static bool make_copies(struct flusher *flusher) {
 
 static void free_copy(struct copy *copy) {
     free(copy->snapshot.weights);
-    for (int i = 0; i < RULE_STATES; i++)
+    for (int i = 0; i < KEPT_MOST; i++)
         free(copy->snapshot.states[i]);
     free(copy->snapshot.pushes);
     free(copy->pushes);

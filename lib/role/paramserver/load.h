@@ -17,10 +17,10 @@
 
 struct replica_load {
     uint32_t references;
-    uint32_t floats;                            // that the shard has
-    uint64_t blocks;                            // that are here; none of a shard without weights
-    struct buffer *buffer;                      // of the floats; NULL: none
-    const float *weights, *states[RULE_STATES]; // packed (ps/blocks.h)
+    uint32_t floats;                          // that the shard has
+    uint64_t blocks;                          // that are here; none of a shard without weights
+    struct buffer *buffer;                    // of the floats; NULL: none
+    const float *weights, *states[KEPT_MOST]; // packed (ps/blocks.h)
     int state_count;
     struct push_history *pushes;
     uint32_t push_count;
@@ -63,7 +63,7 @@ struct replica_load *load_take(struct load_place *place, const struct proto_prep
 void load_unpack(const struct replica_load *load, float *weights, float *const states[]);
 
 // Parts of the payload for these blocks of the load, in at most LOAD_PARTS; returns how many.
-#define LOAD_PARTS ((1 + RULE_STATES) * PROTO_SHARD_BLOCKS)
+#define LOAD_PARTS ((1 + KEPT_MOST) * PROTO_SHARD_BLOCKS)
 uint32_t load_parts(const struct replica_load *load, uint64_t blocks, struct link_part *parts);
 // The history as it goes into a message, to be freed with free(); NULL: out of memory.
 struct proto_applied *load_pushes(const struct replica_load *load);

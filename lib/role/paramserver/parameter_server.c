@@ -315,7 +315,7 @@ static int open_saver(struct parameter_server *server, const struct optimizer *o
                       const struct member_identity *identity, struct error *err) {
     const struct part_saver_options options = {
         .model = server->model,
-        .rule = optimizer->rule,
+        .optimizer = *optimizer,
         .member = server->member,
         .identity = *identity,
         .name = server->o->name,
@@ -360,7 +360,7 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
     if (status)
         return status;
     member_identity(server->member, &identity);
-    int states = optimizer_states(options.optimizer.rule);
+    int states = optimizer_kept(&options.optimizer);
     if (server->o->store)
         status = open_flusher(server, ps, states, &identity.run, err);
     if (!status)
@@ -445,7 +445,7 @@ static int take_parameters(struct parameter_server *server, size_t floats, struc
     int status = settings_optimizer(&server->settings, &optimizer, err);
     if (status)
         return status;
-    int states = optimizer_states(optimizer.rule);
+    int states = optimizer_kept(&optimizer);
     uint64_t bytes = (uint64_t)floats * sizeof(float) * (uint64_t)(1 + states);
     uint64_t memory = server->o->memory, payloads = payload_bytes(memory);
     uint64_t copies = server->o->store ? flusher_memory(server->model->parameter_count, states) : 0;

@@ -153,6 +153,10 @@ static int open_file(struct part *part, struct error *err) {
     return status;
 }
 
+static enum proto_quantity quantity_of(const struct part *part, size_t list) {
+    return (enum proto_quantity)(PROTO_QUANTITY_WEIGHT + named_lists_array(&part->lists, list));
+}
+
 static int write_file(struct part *part, struct error *err) {
     uint32_t n = part->order->tensors.count;
     int status = open_file(part, err);
@@ -160,7 +164,7 @@ static int write_file(struct part *part, struct error *err) {
         return status;
     for (size_t l = 0; l < part->lists.count; l++)
         for (uint32_t i = 0; !status && i < n; i++)
-            status = write_tensor(part, (enum proto_quantity)(PROTO_QUANTITY_WEIGHT + l),
+            status = write_tensor(part, quantity_of(part, l),
                                   &part->lists.named[l][tensor_at(part, i)], err);
     return checkpoint_part_end(&part->file, status, err);
 }
@@ -168,7 +172,7 @@ static int write_file(struct part *part, struct error *err) {
 static int open_part(struct part *part, struct error *err) {
     const struct part_saver_options *o = &part->saver->options;
     size_t shards = servers_shards(part->servers);
-    int status = named_lists_make(&part->lists, o->model, o->rule, optimizer_states(o->rule), err);
+    int status = named_lists_make(&part->lists, o->model, &o->optimizer, err);
     if (!status)
         status = check_tensors(part, err);
     if (status)

@@ -10,9 +10,9 @@
 
 #include <stdbool.h>
 
-#include "kernels/update.h"
 #include "member/member.h"
 #include "net/link.h"
+#include "rule/optimizer.h"
 
 struct error;
 struct model;
@@ -21,7 +21,7 @@ struct part_saver;
 
 struct part_saver_options { // what it points to outlives it
     const struct model *model;
-    enum rule rule; // of the run
+    struct optimizer optimizer; // of the run
     struct member *member;
     struct member_identity identity;
     const char *name;   // of this server

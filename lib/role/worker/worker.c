@@ -162,6 +162,7 @@ static int read_settings(struct worker *worker, const struct kept *run, struct e
     if (status)
         return status;
     status = settings_optimizer(&settings, &worker->optimizer, err);
+    worker->optimizer.ema = 0; // the servers keep the average
     if (!status)
         status = settings_protocol(&settings, &worker->protocol, &worker->push, err);
     if (!status)
