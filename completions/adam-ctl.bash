@@ -30,14 +30,14 @@ _adam_ctl() {
     COMPREPLY=()
     case $command:$before in
     :--completion) offer -W 'bash zsh fish'; return ;;
-    check:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    check:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     check:--batch | check:-b) return ;;
     check:--threads | check:-t) return ;;
-    time:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    time:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     time:--batch | time:-b) return ;;
     time:--seconds) return ;;
     export:--output | export:-o) offer -f; return ;;
-    export:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    export:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     plot:--output | plot:-o) offer -f; return ;;
     plot:--x | plot:-x) offer -W 'both epoch time'; return ;;
     plot:--range) offer_key 'loss accuracy rate staleness'; return ;;
@@ -46,7 +46,7 @@ _adam_ctl() {
     report:--data | report:-d) offer -f; return ;;
     report:--from) return ;;
     report:--labels) offer -f; return ;;
-    report:--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    report:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     report:--threads | report:-t) return ;;
     compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 at'; return ;;
     controller:--out | controller:-o) offer -d; return ;;

@@ -43,7 +43,7 @@ complete -c adam-ctl -n __fish_use_subcommand -a store -d 'tell what is in a par
 complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time export plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store' -s h -l help -d 'print this text'
 complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time export plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n 'not __fish_seen_subcommand_from check time export plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store' -l completion -x -a 'bash zsh fish' -d 'print the completion script for a shell'
-complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s b -l batch -x -d 'samples in a mini-batch of a thread'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s t -l threads -x -d 'threads that train'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l kernels -d 'test the kernels; show which ones a model gets'
@@ -51,7 +51,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from check' -l json -d 'print on
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from check' -F
-complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s b -l batch -x -d 'samples in a mini-batch'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l seconds -x -d 'how long to measure'
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -l predict -d 'time the forward pass alone, as adam-eval runs it'
@@ -61,7 +61,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from time' -s V -l version -d 'p
 complete -c adam-ctl -n '__fish_seen_subcommand_from time' -F
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -s o -l output -r -F -d 'where to'
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -s f -l force -d 'replace the file'
-complete -c adam-ctl -n '__fish_seen_subcommand_from export' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from export' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from export' -F
@@ -76,7 +76,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l title -x -d 'hea
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s d -l data -r -F -d 'labelled samples'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l from -x -d 'the kind of --data'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l labels -r -F -d 'labels beside IDX or npy data'
-complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-ctl -n '__fish_seen_subcommand_from report' -l set -x -a '(__adam_ctl_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s t -l threads -x -d 'threads that predict'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s V -l version -d 'print the version and the processor features in use'

@@ -34,7 +34,7 @@ _adam_worker() {
     COMPREPLY=()
     case $command:$before in
     :--model | :-m) offer -f; return ;;
-    :--set) offer_layer_key 'shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    :--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
     :--freeze) return ;;
     :--init-from) return ;;
     :--class-weights) offer -f; return ;;

@@ -20,7 +20,7 @@ function __adam_worker_operations
 end
 complete -c adam-worker -f
 complete -c adam-worker -s m -l model -r -F -d 'model file, see adam-model(5)'
-complete -c adam-worker -l set -x -a '(__adam_worker_layer_keys shape ops maps kernel stride pad round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer, or of all that a pattern matches'
+complete -c adam-worker -l set -x -a '(__adam_worker_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer, or of all that a pattern matches'
 complete -c adam-worker -l freeze -x -d 'layers whose weights stay as they are: --set PATTERN.rate=0'
 complete -c adam-worker -l init-from -x -d 'begin with the weights of its layers of the same names and shapes'
 complete -c adam-worker -l class-weights -r -F -d 'how much classes count: auto, all together alike; or FILE of CLASS TAB WEIGHT'

@@ -15,10 +15,11 @@ struct window;
 size_t conv_scratch(const struct convolution *conv);
 
 // Floats of scratch that conv_block_kernels and winograd_kernels of any family need, for any
-// number of blocks; SIZE_MAX when they do not fit in size_t.
+// number of blocks; SIZE_MAX when they do not fit in size_t. 0 of dilated ones, which they do not
+// take.
 size_t conv_block_scratch(const struct convolution *conv);
 
-// Of plain samples.
+// Of plain samples. The first three take dilated windows.
 struct conv_kernels {
     // n pictures: y (n x maps x out pixels), weights (maps x
     // c/groups x kernel_h x kernel_w), without bias; the error gradients of the pictures;

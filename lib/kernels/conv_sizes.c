@@ -7,27 +7,27 @@
 #include "kernels/conv.h"
 #include "kernels/cuts.h"
 #include "kernels/gradient_sizes.h"
+#include "kernels/taps.h"
 #include "kernels/winograd_sizes.h"
 
 static int most(int a, int b) {
     return a > b ? a : b;
 }
 
-static uint64_t side_taps(int size, int out, int kernel, int stride, int pad) {
+static uint64_t side_taps(int size, int out, int kernel, int stride, int pad, int skip) {
     uint64_t taps = 0;
-    for (int i = 0; i < out; i++) {
-        int64_t begin = (int64_t)i * stride - pad, end = begin + kernel;
-        begin = begin > 0 ? begin : 0;
-        end = end < size ? end : size;
-        taps += end > begin ? (uint64_t)(end - begin) : 0;
+    for (int tap = 0; tap < kernel; tap++) {
+        int first, last;
+        tap_range(tap * (skip + 1) - pad, stride, size, out, &first, &last);
+        taps += (uint64_t)(last - first);
     }
     return taps;
 }
 
 uint64_t window_taps(const struct window *window) {
     const struct window *v = window;
-    return side_taps(v->h, v->out_h, v->kernel_h, v->stride_h, v->pad_h) *
-           side_taps(v->w, v->out_w, v->kernel_w, v->stride_w, v->pad_w);
+    return side_taps(v->h, v->out_h, v->kernel_h, v->stride_h, v->pad_h, v->skip_h) *
+           side_taps(v->w, v->out_w, v->kernel_w, v->stride_w, v->pad_w, v->skip_w);
 }
 
 size_t maxpool_winner_size(const struct window *window) {
@@ -58,7 +58,8 @@ struct direct_sizes direct_sizes(const struct convolution *conv, int lanes) {
 
 bool direct_fits(const struct convolution *conv, int lanes) {
     struct direct_sizes s = direct_sizes(conv, lanes);
-    return !window_pointwise(&conv->window) && s.picture < INT32_MAX / 2 &&
+    return !window_pointwise(&conv->window) && !window_dilated(&conv->window) &&
+           s.picture < INT32_MAX / 2 &&
            2 * window_out_pixels(&conv->window) >= (size_t)s.strips * (size_t)lanes;
 }
 
@@ -75,7 +76,9 @@ struct convolution conv_turned(const struct convolution *conv) {
                    .stride_h = 1,
                    .stride_w = 1,
                    .pad_h = v->kernel_h - 1 - v->pad_h,
-                   .pad_w = v->kernel_w - 1 - v->pad_w},
+                   .pad_w = v->kernel_w - 1 - v->pad_w,
+                   .skip_h = v->skip_h,
+                   .skip_w = v->skip_w},
         .maps = v->c,
         .groups = conv->groups,
     };
@@ -106,11 +109,11 @@ static size_t larger(size_t a, size_t b) {
 size_t conv_scratch(const struct convolution *conv) {
     const struct window *v = &conv->window;
     struct convolution turned = conv_turned(conv);
-    size_t taps = (size_t)v->kernel_h * (size_t)v->kernel_w, columns = 0;
+    size_t taps = conv_taps(conv), columns = 0;
     size_t channels = (size_t)v->c, maps = (size_t)conv->maps;
     if (!window_pointwise(v) && !add(&columns, channels, taps, window_out_pixels(v)))
         return SIZE_MAX;
-    for (int lanes = 8; lanes <= 16; lanes += 8) {
+    for (int lanes = 8; lanes <= 16 && !window_dilated(v); lanes += 8) {
         size_t there = 0, back = 0;
         if (!add_direct(&there, conv, lanes) || !add_direct(&back, &turned, lanes) ||
             !add(&back, maps, channels, taps))
@@ -285,6 +288,8 @@ static size_t block_scratch(const struct convolution *conv) {
 }
 
 size_t conv_block_scratch(const struct convolution *conv) {
+    if (window_dilated(&conv->window))
+        return 0;
     size_t floats = block_scratch(conv);
     for (int vector = 8; vector <= 16; vector += 8)
         for (int lanes = 1; lanes < vector; lanes *= 2) {

@@ -20,6 +20,10 @@ static inline bool window_pointwise(const struct window *v) {
            v->pad_h == 0 && v->pad_w == 0;
 }
 
+static inline bool window_dilated(const struct window *v) {
+    return v->skip_h > 0 || v->skip_w > 0;
+}
+
 // Whether each group has one channel and one map, and there are several.
 static inline bool conv_depthwise(const struct convolution *conv) {
     return conv->groups > 1 && conv->groups == conv->window.c && conv->groups == conv->maps;

@@ -25,7 +25,7 @@ static int rounded_up(int n, int unit) {
 
 static bool possible(const struct convolution *conv) {
     const struct window *v = &conv->window;
-    return !conv_depthwise(conv) && v->kernel_h == v->kernel_w &&
+    return !conv_depthwise(conv) && !window_dilated(v) && v->kernel_h == v->kernel_w &&
            (v->kernel_h == 3 || v->kernel_h == 5) && v->stride_h == 1 && v->stride_w == 1 &&
            v->pad_h < v->kernel_h && v->pad_w < v->kernel_w && v->c <= MAPS_MOST &&
            conv->maps <= MAPS_MOST;

@@ -26,6 +26,7 @@ static const struct {
     {"12x9x11", "conv maps=20 kernel=5x3 pad=2x1 groups=4"},
     {"12x9x11", "conv maps=12 kernel=3 stride=2 groups=12"},
     {"3x27x23", "conv maps=7 kernel=11x7 stride=4x3"},
+    {"12x11x9", "conv maps=8 kernel=3 dilation=3x2 pad=2 groups=2"},
     {"33x6x5", "conv maps=17 kernel=1"},
     {"70x3x2", "conv maps=41 kernel=3 pad=1 act=gelu"},
     {"5x9x8", "local maps=6 kernel=3 pad=1 act=sigmoid"},

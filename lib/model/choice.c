@@ -26,17 +26,13 @@ static bool has_products(const struct layer *layer) {
     return layer->useful > 0;
 }
 
-static bool is_convolution(const struct layer *layer) {
-    return layer->type->layout == LAYOUT_BLOCKS;
-}
-
 // What each layout is expected to cost, for one sample; below 0: it is not possible,
 // or makes no difference to this layer.
 static void layer_costs(const struct layer *layer, const struct kernels *kernels, int batch,
                         double costs[CANDIDATES]) {
     for (int i = 0; i < CANDIDATES; i++) {
         costs[i] = -1;
-        if (!is_convolution(layer) || !lanes_fit(kernels, batch, candidate_lanes(i)))
+        if (!layout_gains(layer) || !lanes_fit(kernels, batch, candidate_lanes(i)))
             continue;
         struct convolution conv = layer_convolution(layer);
         costs[i] = conv_cost(kernels, &conv, batch, candidate_lanes(i)) / batch;
@@ -50,7 +46,7 @@ enum { WAY_PREDICTED = CONV_BACK_WEIGHTS + 1, WAYS };
 static void layer_ways(const struct layer *layer, const struct kernels *kernels, int batch,
                        int lanes, const char *names[WAYS]) {
     struct pass pass = {
-        .layer = layer, .kernels = kernels, .n = batch, .lanes = is_convolution(layer) ? lanes : 0};
+        .layer = layer, .kernels = kernels, .n = batch, .lanes = layout_gains(layer) ? lanes : 0};
     for (int p = CONV_FORWARD; p <= CONV_BACK_WEIGHTS; p++)
         names[p] = layer->type->way ? layer->type->way(&pass, (enum conv_pass)p) : "-";
     bool kept = affine_kept_size(layer, kernels, batch) > 0;
@@ -93,7 +89,7 @@ static void put_row(struct columns *table, const struct layer *layer, const stru
     columns_cell(table, "%s", layer->type->name);
     columns_cell(table, "%s", shape);
     cost_cells(table, costs);
-    layout_cell(table, is_convolution(layer) ? lanes : 0);
+    layout_cell(table, layout_gains(layer) ? lanes : 0);
     for (int p = 0; p < WAYS; p++)
         columns_cell(table, "%s", names[p]);
 }
@@ -161,8 +157,8 @@ static json_t *layer_json(const struct layer *layer, const struct kernels *kerne
     layer_costs(layer, kernels, batch, costs);
     layer_ways(layer, kernels, batch, lanes, names);
     return json_pack("{s:s, s:s, s:i, s:[s,s,s], s:s, s:o}", "name", layer->name, "type",
-                     layer->type->name, "lanes", is_convolution(layer) ? lanes : 0, "ways",
-                     names[0], names[1], names[2], "predicted", names[WAY_PREDICTED], "costs",
+                     layer->type->name, "lanes", layout_gains(layer) ? lanes : 0, "ways", names[0],
+                     names[1], names[2], "predicted", names[WAY_PREDICTED], "costs",
                      costs_json(costs));
 }
 

@@ -15,6 +15,7 @@ extern const char *const act_names[], *const rounding_names[], *const size_names
 #define KEY_SIZE_PAIR {"size", KEY_PAIR, MEMBER(kernel), 1, 1e4, NULL, size_names, "height and width of the window, as 2 or 2x3; all: those of the input"}
 #define KEY_STRIDE {"stride", KEY_PAIR, MEMBER(stride), 1, 1e4, "1", NULL, "pixels from one window to the next"}
 #define KEY_PAD {"pad", KEY_PAIR, MEMBER(pad), 0, 1e4, "0", NULL, "rows and columns of padding on each side"}
+#define KEY_DILATION {"dilation", KEY_PAIR, MEMBER(dilation), 1, 1e4, "1", NULL, "pixels from one tap of the kernel to the next"}
 #define KEY_ROUND {"round", KEY_CHOICE, MEMBER(round), 0, 0, "down", rounding_names, "what becomes of a last window that does not fit: left out (down) or clipped (up)"}
 #define KEY_ACT {"act", KEY_CHOICE, MEMBER(act), 0, 0, "linear", act_names, "activation"}
 #define KEY_SLOPE {"slope", KEY_REAL, MEMBER(slope), 0, 1, "0.01", NULL, "of leaky: factor of what is below 0"}

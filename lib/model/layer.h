@@ -93,6 +93,9 @@ enum { ACTS_ALL = (1u << ACT_COUNT) - 1 };
 
 extern const struct layer_type layer_logistic; // its loss is one-vs-all
 
+// Rows and columns from the first tap of the layer's kernel to its last: dilation spreads them.
+struct pair layer_reach(const struct layer *layer);
+
 const struct layer_type *const *layer_types(size_t *count);
 // `from`, which every type but input has, and keys of every type with parameters.
 const struct layer_key *layer_common_keys(size_t *count);

@@ -14,6 +14,7 @@ static const struct layer_key keys[] = {
     KEY_KERNEL,
     KEY_STRIDE,
     KEY_PAD,
+    KEY_DILATION,
     KEY_ROUND,
     {"groups", KEY_INT, MEMBER(groups), 1, 1e6, "1", NULL,
      "parts that the maps are cut into, each seeing only its own part of the input"},

@@ -6,12 +6,17 @@
 #include "model/keys.h"
 #include "model/layer.h"
 
+bool layout_gains(const struct layer *layer) {
+    struct window window = layer_window(layer);
+    return layer->type->layout == LAYOUT_BLOCKS && !window.skip_h && !window.skip_w;
+}
+
 bool layout_blocked(const struct layer *layer, const bool *blocked) {
     switch (layer->type->layout) {
     case LAYOUT_PLAIN:
         return false;
     case LAYOUT_BLOCKS:
-        return true;
+        return layout_gains(layer);
     case LAYOUT_FOLLOW:
         for (int i = 0; i < layer->from_count; i++)
             if (!blocked[layer->from[i]])
@@ -40,7 +45,7 @@ static double layout_cost(const struct model *model, const struct kernels *kerne
                           int lanes) {
     double sum = 0;
     for (int i = 0; i < model->layer_count; i++)
-        if (model->layers[i].type->layout == LAYOUT_BLOCKS) {
+        if (layout_gains(&model->layers[i])) {
             struct convolution conv = layer_convolution(&model->layers[i]);
             sum += conv_cost(kernels, &conv, n, lanes);
         }

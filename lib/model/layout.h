@@ -11,6 +11,9 @@
 
 struct kernels;
 
+// Whether it is a convolution that blocks can make faster: they do not take dilated ones.
+bool layout_gains(const struct layer *layer);
+
 // Whether layer i of the model is one that a pass may lay out in blocks; blocked[]
 // holds the answer for all layers before it.
 bool layout_blocked(const struct layer *layer, const bool *blocked);

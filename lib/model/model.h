@@ -64,7 +64,7 @@ struct layer {
 
     // Keys, as given or by default; which of them a type has is in its table.
     int maps, groups, units, size;
-    struct pair kernel, stride, pad;
+    struct pair kernel, stride, pad, dilation; // 0: that of a type without the key, as 1
     enum rounding round;
     enum act act;
     float slope;                // of ACT_LEAKY

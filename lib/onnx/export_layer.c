@@ -99,13 +99,14 @@ static int64_t pad_behind(int in, int out, int kernel, int stride, int pad) {
 
 // Padding says where the last window ends: no rounding is left to the reader.
 static void set_window(struct exporting *ex, struct graph_node *node, const struct layer *layer) {
+    const struct pair reach = layer_reach(layer);
     const int64_t kernel[] = {layer->kernel.h, layer->kernel.w},
                   stride[] = {layer->stride.h, layer->stride.w},
-                  pads[] = {layer->pad.h, layer->pad.w,
-                            pad_behind(layer->in.h, layer->out.h, layer->kernel.h, layer->stride.h,
-                                       layer->pad.h),
-                            pad_behind(layer->in.w, layer->out.w, layer->kernel.w, layer->stride.w,
-                                       layer->pad.w)};
+                  pads[] = {
+                      layer->pad.h, layer->pad.w,
+                      pad_behind(layer->in.h, layer->out.h, reach.h, layer->stride.h, layer->pad.h),
+                      pad_behind(layer->in.w, layer->out.w, reach.w, layer->stride.w,
+                                 layer->pad.w)};
     graph_ints(ex->graph, node, "kernel_shape", kernel, 2);
     graph_ints(ex->graph, node, "strides", stride, 2);
     graph_ints(ex->graph, node, "pads", pads, 4);
@@ -115,7 +116,9 @@ static const char *export_conv(struct exporting *ex, const struct layer *layer, 
     struct graph_node *conv = unary(ex, "Conv", part_of(ex, layer, "sums"), x);
     graph_input(ex->graph, conv, add_parameter(ex, layer, "weight", &layer->weights, NULL, 0));
     graph_input(ex->graph, conv, add_parameter(ex, layer, "bias", &layer->biases, NULL, 0));
+    const int64_t dilations[] = {layer->dilation.h, layer->dilation.w};
     set_window(ex, conv, layer);
+    graph_ints(ex->graph, conv, "dilations", dilations, 2);
     graph_int(ex->graph, conv, "group", layer->groups);
     return graph_output(conv);
 }

@@ -55,7 +55,8 @@ avgpool p2 from=s size=3 stride=2
 l2pool p3 from=s size=3 stride=2
 concat k from=p1,p2,p3
 lcn n3 size=5
-conv c maps=6 kernel=2 stride=2 act=elu
+conv c0 maps=6 kernel=3x2 dilation=2 stride=1x2 pad=2x1 round=up act=elu
+conv c maps=6 kernel=2 stride=2 round=up act=elu
 layernorm n4 act=tanh
 dropout dropout=0.3
 dense units=12 act=softplus

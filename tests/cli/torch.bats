@@ -114,6 +114,28 @@ NET
     step branches branches.net
 }
 
+# In one layout and in blocks, with each family of kernels.
+@test "dilated convolutions agree" {
+    cat > dilated.net <<'NET'
+input 3x16x16
+conv a maps=8 kernel=3 pad=1 act=relu
+conv b maps=8 kernel=3 dilation=2 pad=2 act=tanh
+conv c maps=8 kernel=3x2 dilation=4x3 stride=1x2 pad=4x1 groups=2 act=tanh
+conv d maps=8 kernel=3 dilation=2 pad=2 groups=8 act=relu
+conv e maps=6 kernel=3 act=tanh
+softmax units=7
+NET
+    step dilated dilated.net 5
+    step dilated dilated.net 37
+    ADAM_CPU=ref step dilated dilated.net 5
+    run_ok adam-ctl check --kernels dilated.net
+    [ "$(grep -c columns <<<"$output")" -ge 3 ]
+    run_status 65 adam-ctl check --set b.dilation=9 dilated.net
+    [[ "$stderr" = *"b: kernel=3 needs an input of at least 15x15"* || "$stderr" = *"an input of at least"* ]]
+    run_status 2 adam-ctl check --set b.pad=5 dilated.net
+    [[ "$stderr" = *"a kernel larger than 5x5"* ]]
+}
+
 @test "activations agree, as layers and within layers, those whose inputs are kept too" {
     cat > acts.net <<'NET'
 input 3x16x16

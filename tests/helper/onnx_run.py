@@ -18,7 +18,8 @@ def padded(x, a, value=0.0):
 
 
 def conv(a, x, w, b=None):
-    return F.conv2d(padded(x, a), w, b, a.get("strides", 1), 0, groups=a.get("group", 1))
+    return F.conv2d(padded(x, a), w, b, a.get("strides", 1), 0, a.get("dilations", 1),
+                    a.get("group", 1))
 
 
 def maxpool(a, x):

@@ -75,6 +75,24 @@ class Branches(nn.Module):
         return self.out(torch.tanh(self.top(x.flatten(1))))
 
 
+class Dilated(nn.Module):
+    """Kernels with gaps between their taps, also in groups and alone, and others around them."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(3, 8, 3, padding=1)
+        self.b = nn.Conv2d(8, 8, 3, padding=2, dilation=2)
+        self.c = nn.Conv2d(8, 8, (3, 2), stride=(1, 2), padding=(4, 1), dilation=(4, 3), groups=2)
+        self.d = nn.Conv2d(8, 8, 3, padding=2, dilation=2, groups=8)
+        self.e = nn.Conv2d(8, 6, 3)
+        self.out = nn.Linear(6 * 14 * 6, 7)
+
+    def forward(self, x):
+        x = torch.tanh(self.b(F.relu(self.a(x))))
+        x = torch.tanh(self.e(F.relu(self.d(torch.tanh(self.c(x))))))
+        return self.out(x.flatten(1))
+
+
 NETS = {
     'mnist': lambda: nn.Sequential(
         nn.Conv2d(1, 10, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2),
@@ -90,9 +108,10 @@ NETS = {
         Local(3, 8, (5, 5), 2, 1, 7, 7), L2Pool(), Contrast(5, 0.01), nn.Flatten(),
         nn.Linear(8 * 3 * 3, 5)),
     'branches': Branches,
+    'dilated': Dilated,
 }
 SHAPES = {'mnist': (1, 28, 28), 'cifar10_full': (3, 32, 32), 'local': (3, 16, 16),
-          'branches': (3, 16, 16)}
+          'branches': (3, 16, 16), 'dilated': (3, 16, 16)}
 ONE_VS_ALL = {'local'}
 
 

@@ -133,6 +133,12 @@ int main(void) {
     check(&tap, "conv: a group for each map",
           UNDER "conv maps=4 kernel=3 stride=2 pad=1 groups=4 act=tanh\n"
                 "conv maps=4 kernel=2 groups=4" OVER);
+    check(&tap, "conv: dilated, beside one that is not",
+          UNDER "conv maps=4 kernel=3x2 dilation=2x3 stride=1x2 pad=2x1 act=relu\n"
+                "conv maps=4 kernel=2 act=tanh" OVER);
+    check(&tap, "conv: dilated, in groups",
+          UNDER "conv maps=4 kernel=2 dilation=3 groups=2 act=tanh\n"
+                "conv maps=4 kernel=2 dilation=2 pad=2 groups=4 act=tanh\nmaxpool size=2" OVER);
     check(&tap, "conv: 1x1", UNDER "conv maps=3 kernel=1 act=tanh" OVER);
     check(&tap, "conv: rounded up", UNDER "conv maps=3 kernel=3 stride=2 round=up act=tanh" OVER);
     check(&tap, "conv: dropout", UNDER "conv maps=3 kernel=3 act=tanh dropout=0.3" OVER);

@@ -141,7 +141,8 @@ static const struct window windows[] = {
 
 // The input place that tap (ky, kx) of output (oy, ox) sees, or -1 for padding.
 static int tap_at(const struct window *v, int oy, int ox, int ky, int kx) {
-    int y = oy * v->stride_h + ky - v->pad_h, x = ox * v->stride_w + kx - v->pad_w;
+    int y = oy * v->stride_h + ky * (1 + v->skip_h) - v->pad_h;
+    int x = ox * v->stride_w + kx * (1 + v->skip_w) - v->pad_w;
     return y < 0 || y >= v->h || x < 0 || x >= v->w ? -1 : y * v->w + x;
 }
 
@@ -205,13 +206,28 @@ static void test_conv(struct family *f) {
     };
     for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
         const int *p = shapes[s];
-        struct window w = {p[0], p[1], p[2], 0, 0, p[3], p[3], p[4], p[4], p[5], p[5]};
+        struct window w = {p[0], p[1], p[2], 0, 0, p[3], p[3], p[4], p[4], p[5], p[5], 0, 0};
         w.out_h = (w.h + 2 * p[5] - p[3]) / p[4] + 1;
         w.out_w = (w.w + 2 * p[5] - p[3]) / p[4] + 1;
         check_conv(f, &w, p[6], 1, 2);
         if (p[0] % 2 == 0 && p[6] % 2 == 0)
             check_conv(f, &w, p[6], 2, 19);
     }
+}
+
+// Gaps between taps, of one side or both, wider than the padding, the stride and the picture.
+static void test_dilated(struct family *f) {
+    static const int skips[][2] = {{1, 1}, {0, 2}, {3, 0}, {2, 5}};
+    for (size_t s = 0; s < sizeof skips / sizeof *skips; s++)
+        for (int stride = 1; stride <= 2; stride++) {
+            struct window w = {4,      17,     19, 0, 0,           3,          3,
+                               stride, stride, 2,  1, skips[s][0], skips[s][1]};
+            w.out_h = (w.h + 4 - (3 + 2 * w.skip_h)) / stride + 1;
+            w.out_w = (w.w + 2 - (3 + 2 * w.skip_w)) / stride + 1;
+            for (int groups = 1; groups <= 4; groups *= 2)
+                check_conv(f, &w, 8, groups, 3);
+            check_conv(f, &w, 4, 4, 2); // depthwise
+        }
 }
 
 // Each tap of a patch is a pixel of the picture, or padding.
@@ -650,6 +666,7 @@ static void test_family(struct tap *tap, const char *missing, const struct kerne
         check_pools(&f, &windows[i]);
     }
     test_conv(&f);
+    test_dilated(&f);
     test_activations(&f);
     test_small_inputs(&f);
     test_softmax(&f);

@@ -13,15 +13,16 @@ static void im2col(float *column, const float *picture, const struct window *v) 
     for (int c = 0; c < v->c; c++, picture += v->h * v->w)
         for (int ky = 0; ky < v->kernel_h; ky++)
             for (int kx = 0; kx < v->kernel_w; kx++) {
-                int first, last;
-                tap_range(kx - v->pad_w, v->stride_w, v->w, v->out_w, &first, &last);
+                int first, last, down = ky * (v->skip_h + 1) - v->pad_h;
+                int along = kx * (v->skip_w + 1) - v->pad_w;
+                tap_range(along, v->stride_w, v->w, v->out_w, &first, &last);
                 for (int oy = 0; oy < v->out_h; oy++, column += v->out_w) {
-                    int y = oy * v->stride_h + ky - v->pad_h;
+                    int y = oy * v->stride_h + down;
                     if (y < 0 || y >= v->h) {
                         memset(column, 0, (size_t)v->out_w * sizeof *column);
                         continue;
                     }
-                    const float *row = picture + (ptrdiff_t)y * v->w + kx - v->pad_w;
+                    const float *row = picture + (ptrdiff_t)y * v->w + along;
                     for (int ox = 0; ox < first; ox++)
                         column[ox] = 0;
                     if (v->stride_w == 1)
@@ -39,13 +40,14 @@ static void col2im(float *picture, const float *column, const struct window *v) 
     for (int c = 0; c < v->c; c++, picture += v->h * v->w)
         for (int ky = 0; ky < v->kernel_h; ky++)
             for (int kx = 0; kx < v->kernel_w; kx++) {
-                int first, last;
-                tap_range(kx - v->pad_w, v->stride_w, v->w, v->out_w, &first, &last);
+                int first, last, down = ky * (v->skip_h + 1) - v->pad_h;
+                int along = kx * (v->skip_w + 1) - v->pad_w;
+                tap_range(along, v->stride_w, v->w, v->out_w, &first, &last);
                 for (int oy = 0; oy < v->out_h; oy++, column += v->out_w) {
-                    int y = oy * v->stride_h + ky - v->pad_h;
+                    int y = oy * v->stride_h + down;
                     if (y < 0 || y >= v->h)
                         continue;
-                    float *row = picture + (ptrdiff_t)y * v->w + kx - v->pad_w;
+                    float *row = picture + (ptrdiff_t)y * v->w + along;
                     if (v->stride_w == 1)
                         for (int ox = first; ox < last; ox++)
                             row[ox] += column[ox];
