@@ -94,6 +94,8 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
         INT('s', "seed", "N", &s->seed, 0, 9007199254740992.0, "1",
             "seed for initial weights, sample order, augmentation and dropout"),
         INT(0, "loaders", "N", &s->loaders, 1, 256, "1", "threads that decode and augment"),
+        BYTES(0, "frozen-memory", "BYTES", &s->frozen_memory, "1G",
+              "keep what frozen layers give from epoch to epoch"),
         HEADING("With parameter servers"),
         NETWORK_ROWS(&o->network),
         HEADING("Output"),

@@ -63,6 +63,7 @@ _adam_worker() {
     :--clip) return ;;
     :--seed | :-s) return ;;
     :--loaders) return ;;
+    :--frozen-memory) return ;;
     :--controller | :-c) return ;;
     :--name) return ;;
     :--keys) offer -f; return ;;
@@ -76,7 +77,7 @@ _adam_worker() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --test --test-labels --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --ema --clip --seed -s --loaders --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --test --test-labels --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --ema --clip --seed -s --loaders --frozen-memory --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }

@@ -50,6 +50,7 @@ complete -c adam-worker -l ema -x -d 'share of an average of the weights that go
 complete -c adam-worker -l clip -x -d 'largest norm of a layer'\''s gradient'
 complete -c adam-worker -s s -l seed -x -d 'seed for initial weights, sample order, augmentation and dropout'
 complete -c adam-worker -l loaders -x -d 'threads that decode and augment'
+complete -c adam-worker -l frozen-memory -x -d 'keep what frozen layers give from epoch to epoch'
 complete -c adam-worker -s c -l controller -x -d 'the controller'\''s address, or @FILE with it'
 complete -c adam-worker -l name -x -d 'name of this process, for people'
 complete -c adam-worker -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, ca.crt beside it'

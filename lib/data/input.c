@@ -86,12 +86,16 @@ static uint64_t net_draw(struct ops_draw draw) {
     return hash_mix(hash_mix(draw.seed, draw.epoch), draw.key);
 }
 
+void input_draw(const struct input *input, uint64_t key, struct batch *batch, int i) {
+    if (batch->draw)
+        batch->draw[i] = net_draw((struct ops_draw){input->config->seed, batch->epoch, key});
+}
+
 int input_put(struct input *input, const struct image *picture, uint64_t key, struct batch *batch,
               int i, struct error *err) {
     const struct input_config *config = input->config;
     const struct ops_draw draw = {config->seed, batch->epoch, key};
-    if (batch->draw)
-        batch->draw[i] = net_draw(draw);
+    input_draw(input, key, batch, i);
     int status = check_input_label(batch->label[i], config->classes, err);
     if (!status)
         status = apply_operations(input, &picture, draw, err);

@@ -42,5 +42,7 @@ void input_close(struct input *input);
 // else what the operations return.
 int input_put(struct input *input, const struct image *picture, uint64_t key, struct batch *batch,
               int i, struct error *err);
+// Of a sample whose picture is not wanted: batch->draw[i] alone.
+void input_draw(const struct input *input, uint64_t key, struct batch *batch, int i);
 
 #endif

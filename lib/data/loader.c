@@ -104,9 +104,14 @@ static bool wait_room(struct loader *loader, uint64_t number) {
 
 static int put_indexed(struct loader_thread *thread, struct batch *batch, int i, uint32_t index,
                        struct error *err) {
-    const struct dataset *dataset = thread->loader->config.dataset;
+    const struct loader_config *config = &thread->loader->config;
+    const struct dataset *dataset = config->dataset;
     batch->index[i] = index;
     batch->label[i] = dataset_label(dataset, index);
+    if (config->known && config->known(config->known_self, index)) {
+        input_draw(&thread->input, dataset_key_hash(dataset, index), batch, i);
+        return STATUS_OK;
+    }
     struct image *image = &thread->input.image;
     int status = dataset_image(dataset, index, &thread->loader->decode, image, err);
     if (status)

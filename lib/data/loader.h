@@ -23,6 +23,10 @@ struct loader_config {
     bool shuffle;                  // `dataset` in a new random order each epoch
     int threads;                   // that decode and augment; at least 1
     int ahead;                     // batches made ahead of demand; at least 2
+    // Whether nobody wants the values of a sample of `dataset` any more: its place in a batch then
+    // has any. NULL: all are wanted.
+    bool (*known)(const void *self, uint32_t index);
+    const void *known_self;
 };
 
 struct loader;

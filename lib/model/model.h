@@ -59,6 +59,7 @@ struct layer {
     char *name; // unique; "c1", or the type and its number in the file ("conv2")
     int line;   // in the model's text
     int index;  // in model.layers
+    int stream; // of random numbers: its index in the whole model, also in a part (border.h)
     int from[LAYER_INPUTS_MAX], from_count; // indices of the layers it reads
     struct shape in, out;                   // in: of from[0]
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "kernels/blocks.h"
 #include "kernels/kernels.h"
 #include "model/net_inside.h"
 #include "model/prepared.h"
@@ -152,6 +153,16 @@ void net_forward(struct net *net, const float *parameters, const float *input, i
 
 const float *net_scores(const struct net *net) {
     return net_output_node(net)->pass.y;
+}
+
+void net_outputs(const struct net *net, float *to) {
+    const struct node *node = net_output_node(net);
+    const struct shape *shape = &node->pass.layer->out;
+    if (node->blocked && net->lanes)
+        net->kernels->blocks->unblock(to, node->y, net->n, shape->c, shape->h * shape->w,
+                                      net->lanes);
+    else
+        memcpy(to, node->y, (size_t)net->n * shape_size(*shape) * sizeof *to);
 }
 
 // Adds up what the readers of a layer, two at least, have written for it.

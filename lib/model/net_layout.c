@@ -40,11 +40,11 @@ static int stack_end(const struct net *net, int i) {
     return end > i + 1 ? end : i + 1;
 }
 
-// Whether all who read layer i are within its stack; what is true of y and dy of a layer
-// that its source works for is true of the source's, which are the same.
+// Whether all who read layer i, and somebody does, are within its stack; what is true of y and dy
+// of a layer that its source works for is true of the source's, which are the same.
 static void mark_brief(struct net *net, int i) {
     struct node *node = &net->nodes[i];
-    bool within = node->last > node->first + 1;
+    bool within = node->last > node->first + 1 && node->readers > 0;
     node->y_brief = within && (net->mode != NET_TRAIN || node->fused.spent);
     node->dy_brief = within && (node->fused.spent || !node->fused.over); // for y is not
     for (int r = i + 1; r < net->model->layer_count; r++)

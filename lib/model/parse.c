@@ -149,7 +149,7 @@ static int parse_layers(struct model *model, const struct script *script, struct
         struct layer *layer = &model->layers[model->layer_count++];
         layer->type = script->statements[i].type;
         layer->line = script->statements[i].line;
-        layer->index = i;
+        layer->index = layer->stream = i;
         int status = parse_layer(script, layer, i == script->count - 1, err);
         if (status != STATUS_OK)
             return status;

@@ -44,7 +44,7 @@ static void draw_samples(const struct pass *pass, float *mask) {
     size_t size = shape_size(layer->out);
     for (int i = 0; i < pass->n; i++, mask += size)
         draw_sample(mask, size, 1.0f - layer->dropout,
-                    random_stream(pass->seed, pass->draw[i], (uint64_t)layer->index + 1));
+                    random_stream(pass->seed, pass->draw[i], (uint64_t)layer->stream + 1));
 }
 
 static void draw_mask(const struct pass *pass, float *mask) {

@@ -120,6 +120,7 @@ void settings_default(struct settings *settings) {
         .metrics_every = 5,
         .seed = 1,
         .loaders = 1,
+        .frozen_memory = UINT64_C(1) << 30,
         .protocol = "async",
         .push = "delta",
         .overlap = "auto",

@@ -53,7 +53,9 @@ struct settings {
     double metrics_every; // seconds
     int64_t seed;
     int64_t threads; // 0: as many as there are processors
-    int64_t loaders; // not stored: never changes the result
+    // Not stored: they never change the result.
+    int64_t loaders;
+    uint64_t frozen_memory; // bytes for what frozen layers give (train/frozen.h)
 
     // Of many processes (adam-consistency(7)).
     const char *model;        // its file

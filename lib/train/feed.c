@@ -279,6 +279,8 @@ int feed_train(const struct feed *feed, const struct settings *settings, const s
     config.source = feed->source;
     config.names = &feed->classes;
     config.input.before = feed->augment;
+    config.known = feed->known;
+    config.known_self = feed->known_self;
     config.epochs = epochs;
     config.first_number = first;
     config.shuffle = true;

@@ -16,6 +16,9 @@ struct feed {
     struct classes classes; // of `source`; grows as it is read
     struct ops *augment;    // of training samples; NULL: none
     struct ops *input;      // of the model's input; NULL: none
+    // Of training samples, as in loader_config; NULL: all are wanted.
+    bool (*known)(const void *self, uint32_t index);
+    const void *known_self;
 };
 
 // Copies all of standard input to the records file settings->spool, and makes that file the

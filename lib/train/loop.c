@@ -73,6 +73,14 @@ struct batch *loop_thread_take(struct loop_thread *thread) {
     return NULL;
 }
 
+float *loop_thread_input(struct loop_thread *thread, const struct batch *batch, int first, int n) {
+    struct home *home = thread->loop->config.home;
+    if (!thread->loop->config.frozen)
+        return batch->input + (size_t)first * net_sample(thread->net);
+    return frozen_outputs(&thread->frozen, home->ops->weights(home, thread->index), batch, first,
+                          n);
+}
+
 void loop_thread_count(struct loop_thread *thread, int samples, double loss) {
     uint64_t n = atomic_load_explicit(&thread->samples, memory_order_relaxed);
     double sum = atomic_load_explicit(&thread->loss, memory_order_relaxed);
@@ -82,6 +90,8 @@ void loop_thread_count(struct loop_thread *thread, int samples, double loss) {
 
 static float largest_input(const struct loop_thread *thread, const struct batch *batch) {
     const struct kernels *kernels = thread->loop->config.kernels;
+    if (thread->loop->config.frozen)
+        return 0;
     size_t count = (size_t)batch->n * net_sample(thread->net);
     return kernels->finite(batch->input, count) ? kernels->largest(batch->input, count) : NAN;
 }
@@ -113,6 +123,9 @@ static int open_context(struct loop_thread *thread) {
                    : solo_part(config->home, config->model, config->kernels, config->batch);
     int status =
         net_open(&thread->net, config->model, config->kernels, most, NET_TRAIN, &thread->err);
+    if (!status && config->frozen)
+        status = frozen_thread_open(&thread->frozen, config->frozen,
+                                    config->sync ? most : config->batch, &thread->err);
     if (!status && mix_wanted(&config->mix))
         status = make_second_labels(thread, (size_t)config->batch);
     if (status || config->sync)
@@ -171,6 +184,7 @@ static void *train_thread(void *self) {
         stop_running(thread->loop);
     }
     net_close(thread->net);
+    frozen_thread_close(&thread->frozen);
     free(thread->solo.gradient);
     free(thread->other);
     free(thread->share);

@@ -23,6 +23,7 @@
 #include "train/mix.h"
 
 struct error;
+struct frozen;
 
 // Converts mini-batches to epochs. The last mini-batch of an epoch may be short.
 struct pace {
@@ -59,6 +60,9 @@ struct loop_config {
     bool sync;
     uint64_t seed; // of dropout
     struct mix mix;
+    // Below what is trained: then `model` is frozen_above(), and the supply's samples are what it
+    // reads. NULL: nothing is.
+    struct frozen *frozen;
 };
 
 struct loop;
@@ -93,7 +97,8 @@ bool loop_exhausted(const struct loop *loop);
 // Whether a loss or gradient was not finite. Its update was refused and training stopped.
 // *loss (may be NULL) is the loss per sample of that mini-batch.
 bool loop_diverged(const struct loop *loop, double *loss);
-// The largest absolute input of that mini-batch; NAN: an input was not finite.
+// The largest absolute input of that mini-batch; NAN: an input was not finite; 0: layers below
+// have changed it (loop_config.frozen).
 float loop_diverged_input(const struct loop *loop);
 
 // Stops and ends the threads, and frees everything.

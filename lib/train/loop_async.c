@@ -10,7 +10,9 @@
 
 static void train_on_batch(struct loop_thread *thread, const struct batch *batch) {
     double loss;
-    if (solo_train(&thread->solo, batch, loop_rate(thread->loop, batch->number), &loss))
+    struct batch read = *batch;
+    read.input = loop_thread_input(thread, batch, 0, batch->n);
+    if (solo_train(&thread->solo, &read, loop_rate(thread->loop, batch->number), &loss))
         loop_thread_count(thread, batch->n, loss);
     else
         loop_diverge(thread, batch, loss / batch->n);

@@ -149,7 +149,7 @@ static void compute_chunk(struct loop_thread *thread, int c) {
     int first = c * step->chunk;
     int n = batch->n - first < step->chunk ? batch->n - first : step->chunk;
     const float *weights = config->home->ops->weights(config->home, thread->index);
-    net_forward(thread->net, weights, batch->input + (size_t)first * net_sample(thread->net), n,
+    net_forward(thread->net, weights, loop_thread_input(thread, batch, first, n), n,
                 batch->draw + first, config->seed);
     net_mixed(thread->net, batch->other ? batch->other + first : NULL,
               batch->share ? batch->share + first : NULL);

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/gate.h"
 #include "core/mem.h"
+#include "train/frozen.h"
 #include "train/loop.h"
 #include "train/solo.h"
 
@@ -19,6 +20,7 @@ struct loop_thread {
     struct net *net;
     int32_t *other; // of the mini-batch that this thread took, where samples are mixed
     float *share;
+    struct frozen_thread frozen;
     struct solo solo; // asynchronous: of this thread
     int first;        // synchronous: of the chunk in hand, its first sample
     struct error err;
@@ -71,6 +73,9 @@ struct loop {
 // The next mini-batch, or NULL when the round is over or the supply has no more; counts
 // the waiting. Each time that patience ends without one, calls loop_end_step with 0 samples.
 struct batch *loop_thread_take(struct loop_thread *thread);
+// Samples [first, first + n) of the mini-batch, as the net reads them. Valid until the thread's
+// next call.
+float *loop_thread_input(struct loop_thread *thread, const struct batch *batch, int first, int n);
 // Calls the step function of the configuration, if there is one.
 void loop_end_step(struct loop *loop, int samples, float rate);
 void loop_thread_count(struct loop_thread *thread, int samples, double loss);

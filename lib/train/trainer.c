@@ -18,6 +18,7 @@
 #include "train/evaluate.h"
 #include "train/events.h"
 #include "train/feed.h"
+#include "train/frozen.h"
 #include "train/health.h"
 #include "train/inherit.h"
 #include "train/loop.h"
@@ -39,6 +40,7 @@ struct trainer {
     struct schedule schedule;
     enum home_kind kind;
     struct home *home;
+    struct frozen *frozen; // NULL: all layers are passed each time
     struct loader *loader;
     struct loop *loop;
     struct metrics *metrics;
@@ -499,6 +501,9 @@ static int report_done(struct trainer *trainer, struct error *err) {
     const struct checkpoint *checkpoint = &trainer->config->checkpoint;
     json_t *fields = json_pack("{s:f, s:o}", "seconds", clock_seconds() - trainer->started, "top1",
                                trainer->top1 < 0 ? json_null() : json_real(trainer->top1));
+    if (trainer->frozen)
+        json_put(&fields, "frozen_passes",
+                 json_integer((json_int_t)frozen_passed(trainer->frozen)));
     int status = events_done(trainer->config->folder, checkpoint, trainer->top1, err);
     if (status)
         json_decref(fields);
@@ -637,6 +642,50 @@ static int open_metrics(struct trainer *trainer, struct error *err) {
     return status;
 }
 
+static bool is_known(const void *frozen, uint32_t index) {
+    return frozen_knows(frozen, index);
+}
+
+// What makes a sample another one in each epoch; NULL: nothing.
+static const char *what_changes(const struct trainer *trainer) {
+    const struct settings *settings = &trainer->config->settings;
+    const struct ops *augment = trainer->feed->augment;
+    return augment && ops_random(augment) ? "--ops"
+           : settings->mixup > 0          ? "--mixup"
+           : settings->cutmix > 0         ? "--cutmix"
+                                          : NULL;
+}
+
+static void say_frozen(const struct trainer *trainer, const char *changes) {
+    char text[FROZEN_TEXT];
+    frozen_text(text, trainer->frozen, changes);
+    say_line(trainer, "%s", text);
+}
+
+// Frozen layers give what they gave where their inputs are what they were.
+static int open_frozen(struct trainer *trainer, struct error *err) {
+    struct feed *feed = trainer->feed;
+    const char *changes = what_changes(trainer);
+    const struct frozen_config config = {
+        .model = trainer->model,
+        .kernels = trainer->kernels,
+        .samples = feed->train ? dataset_count(feed->train) : 0,
+        .memory = trainer->config->settings.frozen_memory,
+    };
+    int status = feed->train ? frozen_open(&trainer->frozen, &config, err) : STATUS_OK;
+    if (status || !trainer->frozen)
+        return status;
+    say_frozen(trainer, changes);
+    if (changes) {
+        frozen_close(trainer->frozen);
+        trainer->frozen = NULL;
+        return STATUS_OK;
+    }
+    feed->known = is_known;
+    feed->known_self = trainer->frozen;
+    return STATUS_OK;
+}
+
 static int open_loop(struct trainer *trainer, struct error *err) {
     struct checkpoint *checkpoint = &trainer->config->checkpoint;
     const struct settings *settings = &trainer->config->settings;
@@ -658,7 +707,7 @@ static int open_loop(struct trainer *trainer, struct error *err) {
     if (status)
         return status;
     const struct loop_config config = {
-        .model = trainer->model,
+        .model = trainer->frozen ? frozen_above(trainer->frozen) : trainer->model,
         .kernels = trainer->kernels,
         .optimizer = &checkpoint->optimizer,
         .schedule = &trainer->schedule,
@@ -673,6 +722,7 @@ static int open_loop(struct trainer *trainer, struct error *err) {
         .sync = settings->sync,
         .seed = (uint64_t)settings->seed,
         .mix = mix_of(settings, trainer->model),
+        .frozen = trainer->frozen,
     };
     return loop_open(&trainer->loop, &config, err);
 }
@@ -709,6 +759,8 @@ static int open_run(struct trainer *trainer, struct error *err) {
     if (!status)
         status = open_metrics(trainer, err);
     if (!status)
+        status = open_frozen(trainer, err);
+    if (!status)
         status = open_loop(trainer, err);
     return status;
 }
@@ -725,6 +777,7 @@ static void close_run(struct trainer *trainer) {
     }
     if (trainer->home)
         trainer->home->ops->close(trainer->home);
+    frozen_close(trainer->frozen);
     checkpoint_free(&trainer->config->checkpoint);
     json_decref(trainer->before);
 }

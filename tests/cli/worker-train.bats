@@ -381,6 +381,83 @@ large() {
     done
 }
 
+frozen_net() {
+    cat >frozen.net <<'END'
+input 1x8x8 ops='scale 1/255; mean 0.4'
+conv  c1 maps=6 kernel=3 pad=1 act=relu
+batchnorm b1
+conv  c2 maps=6 kernel=3 pad=1
+add   s from=c2,b1 act=relu
+maxpool p1 size=2
+conv  c3 maps=8 kernel=3 pad=1 act=relu
+dense d1 units=16 act=relu dropout=0.2
+softmax units=3
+END
+}
+
+# Of 103 samples; with 5000 bytes 13 are kept, and 90 pass four times.
+@test "frozen layers are passed once a sample, to the same bytes as each time" {
+    frozen_net
+    frozen() { # RUN OPTIONS...
+        run_ok adam-worker --model frozen.net --data train.idx --labels train.lab --epochs 4 --rate 0.05 \
+            --momentum 0.9 --freeze 'c[12]' --freeze b1 --init-from start "${@:2}" --out "$1"
+    }
+    adam-worker --model frozen.net --data train.idx --labels train.lab --epochs 1 --out start -q
+    for batch in 16 40; do
+        frozen kept-$batch --sync --threads 2 --batch $batch
+        [[ $stderr = *"all layers up to 'p1' are frozen: each sample passes them once"* ]]
+        [ "$(metrics kept-$batch done frozen_passes)" = 103 ]
+        frozen anew-$batch --sync --threads 1 --batch $batch --frozen-memory 0
+        [ "$(metrics anew-$batch done frozen_passes)" = 412 ]
+        frozen some-$batch --sync --threads 3 --batch $batch --frozen-memory 5000
+        [[ $stderr = *"is kept of 13 of 103 samples"* ]]
+        [ "$(metrics some-$batch done frozen_passes)" = 373 ]
+        same_model kept-$batch anew-$batch
+        same_model kept-$batch some-$batch
+        # Operations that draw numbers, and change nothing: all layers are passed, in mini-batches.
+        frozen whole-$batch --sync --threads 2 --batch $batch --ops 'noise 0'
+        [[ $stderr = *"are frozen, and passed in each epoch: --ops changes their inputs"* ]]
+        [ "$(metrics whole-$batch done frozen_passes)" = null ]
+        alike kept-$batch whole-$batch
+    done
+    frozen half --sync --threads 2 --batch 40 --epochs 2
+    run_ok adam-worker --resume half --epochs 4
+    same_model kept-40 half
+    for home in shared copies; do
+        frozen $home --threads 2 --home $home --test test.idx --test-labels test.lab
+        [ "$(metrics $home done frozen_passes)" = 103 ]
+        metrics $home eval top1 | tail -n 1 | is_true '. > 0.9'
+    done
+    frozen mixed --mixup 0.4
+    [[ $stderr = *"--mixup changes their inputs"* ]]
+    run_ok adam-worker --model frozen.net --data train.idx --labels train.lab --epochs 1 --freeze c1 --freeze c3 --out under
+    [[ $stderr = *"all layers up to 'c1' are frozen"* ]]
+    run_ok adam-worker --model frozen.net --data train.idx --labels train.lab --epochs 1 --freeze 'c[23]' --out above
+    [[ $stderr != *"are frozen"* ]]
+    # What learns reads c1 and not c2: there is no border above both.
+    sed '/^batchnorm/d; s/^conv  c2/& from=c1/; s/^add .*/conv a from=c1 maps=6 kernel=3 pad=1\nadd from=c2,a act=relu/' frozen.net >fork.net
+    run_ok adam-worker --model fork.net --data train.idx --labels train.lab --epochs 1 --freeze 'c[12]' --out fork
+    [[ $stderr = *"all layers up to 'c1' are frozen"* ]]
+    # Outputs that are dropped are others each time.
+    run_ok adam-worker --model frozen.net --data train.idx --labels train.lab --epochs 1 --freeze 'c[12]' --freeze b1 \
+        --set c2.dropout=0.2 --out drops
+    [[ $stderr = *"all layers up to 'b1' are frozen"* ]]
+}
+
+# The largest difference of two runs' weights is next to nothing.
+alike() {
+    python - "$1/latest/model.safetensors" "$2/latest/model.safetensors" <<'END'
+import struct, sys
+import numpy as np
+def floats(path):
+    raw = open(path, "rb").read()
+    return np.frombuffer(raw[8 + struct.unpack("<Q", raw[:8])[0] :], "<f4")
+worst = np.abs(floats(sys.argv[1]) - floats(sys.argv[2])).max()
+print(worst)
+assert worst < 1e-4
+END
+}
+
 @test "--eval-every takes parts of an epoch, down to a mini-batch" {
     run_ok tiny --test test.idx --test-labels test.lab --epochs 2 --eval-every 0.5 --out halves
     [ "$(metrics halves eval step | tr '\n' ' ')" = "4 7 11 14 " ]
