@@ -276,6 +276,8 @@ static void backward_node(struct net *net, struct node *node, const float *param
 
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
                   float *gradient, net_ready *ready, void *self) {
+    if (!net_output_node(net)->wanted)
+        return;
     net_output_error(net, labels, scale);
     for (int i = 0; i < net->model->layer_count; i++)
         net->nodes[i].pass.scale = scale;

@@ -114,8 +114,8 @@ void net_adds(struct net *net, bool adds);
 
 // The backward pass of the last net_forward (NET_TRAIN only): writes into
 // `gradient` (parameter_count floats) the gradient of scale * loss, but of frozen layers
-// (layer_learns). It ends at the lowest layer that learns. `ready` may be NULL; it may change the
-// parameters of the layer it is told about.
+// (layer_learns). It ends at the lowest layer that learns: without any it does nothing. `ready` may
+// be NULL; it may change the parameters of the layer it is told about.
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
                   float *gradient, net_ready *ready, void *self);
 

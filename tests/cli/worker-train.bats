@@ -444,6 +444,12 @@ END
     [[ $stderr = *"all layers up to 'b1' are frozen"* ]]
 }
 
+@test "a net of which all layers are frozen has nothing to learn" {
+    run_status 2 tiny --freeze '*' --out no
+    [[ "$stderr" = *"all layers of tiny.net are frozen: there is nothing to learn"* ]]
+    [ ! -e no ]
+}
+
 # The largest difference of two runs' weights is next to nothing.
 alike() {
     python - "$1/latest/model.safetensors" "$2/latest/model.safetensors" <<'END'
