@@ -58,7 +58,7 @@ struct layer_type {
     size_t key_count;
     bool trains;  // has parameters: also takes init, bias, rate, decay
     bool scales;  // each of its weights scales values by themselves: they begin with 1
-    bool output;  // ends a model: softmax, logistic
+    bool output;  // ends a model: softmax, logistic, linear
     int together; // samples that it looks at together where it learns; 0: each by itself
     enum layer_layout layout;
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat and add; 0 for input
@@ -92,6 +92,8 @@ struct layer_type {
 enum { ACTS_ALL = (1u << ACT_COUNT) - 1 };
 
 extern const struct layer_type layer_logistic; // its loss is one-vs-all
+// Numbers as they are. It is called as the activation is, and told from it by its place: the last.
+extern const struct layer_type layer_linear_output;
 
 // Rows and columns from the first tap of the layer's kernel to its last: dilation spreads them.
 struct pair layer_reach(const struct layer *layer);

@@ -1,7 +1,7 @@
-// softmax and logistic: a dense layer that ends the model, and its scores. The
-// error of its sums is score - target for both, with the cross-entropy that
-// belongs to each; net_backward puts it there, so backward is that of a dense
-// layer without activation.
+// softmax, logistic and linear: a dense layer that ends the model, and its scores. The
+// error of its sums is score - target for the first two, with the cross-entropy that
+// belongs to each, and the slope of its loss for the third; net_backward puts it there,
+// so backward is that of a dense layer without activation.
 #include <stdio.h>
 
 #include "kernels/kernels.h"
@@ -14,6 +14,16 @@ static const struct layer_key keys[] = {
      "share of a target that goes to all classes alike in training"},
     {"class-weights", KEY_REALS, MEMBER(class_weights), 0, 1e6, "", NULL,
      "how much each class counts in the loss of training"},
+};
+
+static const char *const loss_names[] = {"squared", "huber", NULL};
+
+static const struct layer_key linear_keys[] = {
+    {"units", KEY_INT, MEMBER(units), 1, 1e9, NULL, NULL, "numbers that a sample has as targets"},
+    {"loss", KEY_CHOICE, MEMBER(loss), 0, 0, "squared", loss_names,
+     "mean of the squares of the errors, or of what Huber makes of them"},
+    {"delta", KEY_REAL, MEMBER(delta), 1e-6, 1e6, "1", NULL,
+     "of huber: the error from which on the loss grows linearly"},
 };
 
 static bool shape_output(struct layer *layer, const struct shape *in, struct misfit *misfit) {
@@ -67,6 +77,22 @@ const struct layer_type layer_logistic = {
     .shape = shape_output,
     .scratch = affine_scratch,
     .forward = forward_logistic,
+    .backward = affine_backward,
+    .way = affine_way,
+};
+
+const struct layer_type layer_linear_output = {
+    .name = "linear",
+    .what = "output: numbers, as they are",
+    .keys = linear_keys,
+    .key_count = KEY_COUNT_OF(linear_keys),
+    .trains = true,
+    .output = true,
+    .inputs_most = 1,
+    .back_reads_x = true,
+    .shape = affine_shape,
+    .scratch = affine_scratch,
+    .forward = affine_forward,
     .backward = affine_backward,
     .way = affine_way,
 };

@@ -95,6 +95,13 @@ int model_classes(const struct model *model) {
     return model_output(model)->out.c;
 }
 
+enum goal model_goal(const struct model *model) {
+    const struct layer_type *type = model_output(model)->type;
+    return type == &layer_linear_output ? GOAL_NUMBERS
+           : type == &layer_logistic    ? GOAL_CLASSES
+                                        : GOAL_CLASS;
+}
+
 size_t layer_parameters(const struct layer *layer) {
     size_t count = layer->weights.count + layer->biases.count;
     for (int i = 0; i < LAYER_STATISTICS; i++)

@@ -31,6 +31,7 @@ enum init {
     INIT_ONE
 };
 enum rounding { ROUND_DOWN, ROUND_UP };
+enum loss_kind { LOSS_SQUARED, LOSS_HUBER };
 
 struct pair { // height x width, of kernels, strides and paddings
     int h, w;
@@ -74,6 +75,8 @@ struct layer {
     float dropout;              // share of outputs dropped in training
     float smoothing;            // share of a target that goes to all classes alike in training
     struct reals class_weights; // of the loss in training, one a class; none: all count alike
+    enum loss_kind loss;        // of linear outputs
+    float delta;                // of LOSS_HUBER: the error from which on it is linear
     enum init init;
     float init_value; // deviation of normal, half-width of uniform
     float bias;       // initial value of biases
@@ -128,6 +131,10 @@ int model_blame(const struct model *model, const struct layer *layer, const char
 const struct layer *model_input(const struct model *model);
 const struct layer *model_output(const struct model *model);
 int model_classes(const struct model *model); // units of the output layer
+// What a model learns of samples: their class (softmax), whether each is of this class and of that
+// (logistic), or numbers (linear).
+enum goal { GOAL_CLASS, GOAL_CLASSES, GOAL_NUMBERS };
+enum goal model_goal(const struct model *model);
 // Samples of a mini-batch that a layer looks at together (batchnorm), so that they are to be in one
 // pass; 1: there is no such layer that learns.
 int model_together(const struct model *model);

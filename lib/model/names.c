@@ -8,13 +8,15 @@
 #include "core/text.h"
 #include "model/script.h"
 
-static const struct layer_type *type_find(const char *name, size_t length) {
+// Of two types of one name, an output and another, the place decides.
+static const struct layer_type *type_find(const char *name, size_t length, bool last) {
     size_t count;
-    const struct layer_type *const *types = layer_types(&count);
+    const struct layer_type *const *types = layer_types(&count), *found = NULL;
     for (size_t i = 0; i < count; i++)
-        if (strlen(types[i]->name) == length && memcmp(types[i]->name, name, length) == 0)
-            return types[i];
-    return NULL;
+        if (strlen(types[i]->name) == length && memcmp(types[i]->name, name, length) == 0 &&
+            (!found || types[i]->output == last))
+            found = types[i];
+    return found;
 }
 
 static int type_unknown(const struct script *script, const struct word *word, struct error *err) {
@@ -35,9 +37,10 @@ static int type_unknown(const struct script *script, const struct word *word, st
 static int assign_type(const struct script *script, struct statement *statement,
                        struct error *err) {
     const struct word *word = &statement->words[0];
+    bool last = statement == &script->statements[script->count - 1];
     if (!word->bare)
         return script_error_word(script, word, err, "a line starts with the type of a layer");
-    statement->type = type_find(word->value, word->value_length);
+    statement->type = type_find(word->value, word->value_length, last);
     return statement->type ? STATUS_OK : type_unknown(script, word, err);
 }
 
@@ -113,7 +116,7 @@ static int assign_names(struct script *script, struct error *err) {
         if (status != STATUS_OK)
             break;
         size_t t = 0;
-        while (type[t] != statement->type)
+        while (strcmp(type[t]->name, statement->type->name) != 0)
             t++;
         status = check_bare(script, statement, err);
         if (status == STATUS_OK)

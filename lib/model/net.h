@@ -34,6 +34,7 @@ int net_part(const struct model *model, const struct kernels *kernels, int n);
 // The most samples of a pass, and the floats of each.
 int net_most(const struct net *net);
 size_t net_sample(const struct net *net);
+int net_outputs(const struct net *net); // classes, or numbers, of a sample
 
 // This thread is number `thread` of `threads` that share weights without locks: in large
 // layers it begins where the others are not, so that they do not wait for each other's
@@ -79,15 +80,15 @@ const char *net_way(const struct net *net, const struct layer *layer, enum conv_
 void net_forward(struct net *net, const float *parameters, const float *input, int n,
                  const uint64_t *draw, uint64_t seed);
 
-// After net_forward: n x classes, probabilities (softmax) or one-vs-all (logistic).
-// Valid until the next call.
+// After net_forward: n x classes: probabilities (softmax), one-vs-all (logistic), or numbers
+// (linear). Valid until the next call.
 const float *net_scores(const struct net *net);
 // After net_forward: the outputs of the last layer, whatever it is, n x channels x height x width.
 void net_outputs(const struct net *net, float *to);
 
 // Sum over the n samples of the cross-entropy against labels[0..n), in training smoothed, and each
 // class weighted, as the output layer asks; a sample whose label is below 0 (it has none) adds
-// nothing.
+// nothing. Of samples that have other targets see net_targets.
 double net_loss(const struct net *net, const int32_t *labels);
 
 // Offered the gradient of a dense layer before it is computed, as the product that
@@ -103,6 +104,17 @@ void net_offered(struct net *net, net_offer *offer, void *self);
 // Of the next losses and backward passes: sample i has its label by share[i] alone, and by the rest
 // other[i]. Both valid until they are set anew; NULL: the label has all of it.
 void net_mixed(struct net *net, const int32_t *other, const float *share);
+
+// Of the next losses and backward passes: what the samples have as targets in the place of labels,
+// n x outputs, valid until they are set anew; NULL: their labels. To logistic outputs they say of
+// each class, by 1 or 0 or what lies between, whether the sample is of it; to linear ones what they
+// are to give. The loss of a sample is then
+//   logistic  the sum over the classes of the one-vs-all cross-entropies, smoothed and weighted,
+//   each
+//             class by its own weight, as the output layer asks
+//   linear    the mean over the outputs of the squares of the errors, or of Huber's losses
+// Linear outputs take a label for 1 where it is and 0 elsewhere.
+void net_targets(struct net *net, const float *targets);
 
 // Told as soon as the gradient of one layer's parameters is complete, last layer
 // first, so that updates and sending overlap the rest of the backward pass.

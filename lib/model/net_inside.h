@@ -5,6 +5,7 @@
 //   net_bands.c   the same for some rows of it
 //   net_part.c    how many samples at a time
 //   net_loss.c    the loss, and the error gradients that it begins with
+//   net_targets.c the same for samples that have other targets than a label
 //   net.c         the passes
 //
 // Layers that hold samples in blocks (kernels/kernels.h) and follow one another are a
@@ -60,6 +61,7 @@ struct net {
     const uint64_t *draw;
     const int32_t *other; // see net_mixed
     const float *share;
+    const float *targets; // see net_targets
     net_watch *watch;
     void *watcher;
     net_offer *offer;
@@ -81,6 +83,14 @@ static inline const struct node *net_output_node(const struct net *net) {
 
 // Writes the error gradients of scale x the loss by the sums of the output layer.
 void net_output_error(struct net *net, const int32_t *labels, float scale);
+
+// Whether samples are to give their targets, or their labels taken for such: then these two.
+bool net_has_targets(const struct net *net);
+double net_target_loss(const struct net *net, const int32_t *labels);
+void net_target_error(struct net *net, const int32_t *labels, float scale);
+
+// The cross-entropy of a score whose target lies from 0 to 1.
+double net_score_loss(bool one_vs_all, float score, float target);
 
 // Whether the layer may be passed block by block where there are several: its weights
 // are prepared, and their gradient is added up, for each block anew.

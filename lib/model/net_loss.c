@@ -71,20 +71,24 @@ static struct mixed_label label_of(const struct net *net, const int32_t *labels,
 // --- the loss ---------------------------------------------------------------------------
 
 // Where its target is 0 a score costs nothing, but for a one-vs-all output.
-static double score_loss(const struct targets *t, float score, float target) {
+double net_score_loss(bool one_vs_all, float score, float target) {
     double loss = target > 0 ? (double)target * log_loss(score) : 0;
-    return t->one_vs_all && target < 1 ? loss + (double)(1 - target) * log_loss(1 - score) : loss;
+    return one_vs_all && target < 1 ? loss + (double)(1 - target) * log_loss(1 - score) : loss;
 }
 
 static double label_loss(const struct targets *t, const float *scores, int label) {
-    double loss = (double)weight_of(t, label, label) * score_loss(t, scores[label], t->label);
+    double loss =
+        (double)weight_of(t, label, label) * net_score_loss(t->one_vs_all, scores[label], t->label);
     for (int c = 0; (t->one_vs_all || t->others > 0) && c < t->classes; c++)
         if (c != label)
-            loss += (double)weight_of(t, c, label) * score_loss(t, scores[c], t->others);
+            loss += (double)weight_of(t, c, label) *
+                    net_score_loss(t->one_vs_all, scores[c], t->others);
     return loss;
 }
 
 double net_loss(const struct net *net, const int32_t *labels) {
+    if (net_has_targets(net))
+        return net_target_loss(net, labels);
     const float *scores = net_scores(net);
     const struct targets targets = targets_of(net);
     double loss = 0;
@@ -113,6 +117,10 @@ static void add_errors(const struct targets *t, float *error, const float *score
 }
 
 void net_output_error(struct net *net, const int32_t *labels, float scale) {
+    if (net_has_targets(net)) {
+        net_target_error(net, labels, scale);
+        return;
+    }
     const struct pass *pass = &net_output_node(net)->pass;
     const struct targets targets = targets_of(net);
     size_t classes = (size_t)targets.classes;

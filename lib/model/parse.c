@@ -118,7 +118,8 @@ static int check_order(const struct script *script, const struct layer *layer, b
                                  name);
     if (layer->type->output != last)
         return script_error_word(script, type, err,
-                                 last ? "%s: the last layer must be an output: softmax or logistic"
+                                 last ? "%s: the last layer must be an output: softmax, logistic "
+                                        "or linear"
                                       : "%s: an output layer must be the last",
                                  name);
     return STATUS_OK;

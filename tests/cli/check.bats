@@ -106,7 +106,7 @@ END
     [ "$(jq -r .model <<<"$output")" = "<stdin>" ]
     run_status 65 bash -c 'printf "input 4\n\tdense\n" | adam-ctl check -'
     diff - <(echo "$stderr") <<'END'
-<stdin>:2:2: error: dense: the last layer must be an output: softmax or logistic
+<stdin>:2:2: error: dense: the last layer must be an output: softmax, logistic or linear
     2 | 	dense
       | 	^~~~~
 END

@@ -101,6 +101,19 @@ NET
     done
 }
 
+@test "several classes at once, and numbers by both losses, agree" {
+    local name loss
+    printf 'input 3x8x8\ndense units=30 act=tanh\n' | tee squared.net >huber.net
+    cp squared.net many.net
+    echo 'linear units=3' >>squared.net
+    echo 'linear units=3 loss=huber delta=1.5' >>huber.net
+    echo 'logistic units=5 smoothing=0.1 class-weights=2,0.5,0,1,3' >>many.net
+    for name in squared.net huber.net many.net; do
+        loss=$("$BUILD/tests/helper/net_step" $name 7 37 0.1 . targets)
+        python "$ROOT/tests/helper/torch_step.py" $name . "$loss" 0.1 1e-4 0.1 2,0.5,0,1,3
+    done
+}
+
 @test "branches, groups and kernels that are not square agree" {
     cat > branches.net <<'NET'
 input 3x16x16

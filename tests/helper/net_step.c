@@ -1,9 +1,11 @@
-// net_step MODEL SEED BATCH RATE DIR [mixed]: one training step of a model on random
+// net_step MODEL SEED BATCH RATE DIR [mixed|targets]: one training step of a model on random
 // numbers, every array written raw (little-endian floats) for another program to
 // check: parameters, input, labels (int32), scores, gradient, updated; with `mixed`, whose samples
-// have two labels each, also other (int32) and share.
+// have two labels each, also other (int32) and share; with `targets`, which they have in the place
+// of labels, also these: 0 or 1, or normal for linear outputs.
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/mem.h"
@@ -35,9 +37,20 @@ static void mix_labels(struct net *net, int n, int classes, struct random *rando
     net_mixed(net, other, share);
 }
 
+static void give_targets(struct net *net, const struct model *model, int n, struct random *random,
+                         const char *folder) {
+    static float targets[1000 * 100];
+    size_t count = (size_t)n * (size_t)model_classes(model);
+    bool numbers = model_goal(model) == GOAL_NUMBERS;
+    for (size_t i = 0; i < count; i++)
+        targets[i] = numbers ? 2 * random_normal(random) : (float)random_below(random, 2);
+    write_raw(folder, "targets", targets, count * sizeof *targets);
+    net_targets(net, targets);
+}
+
 int main(int argc, char **argv) {
     if (argc < 6 || atoi(argv[3]) > 1000)
-        return fprintf(stderr, "usage: net_step MODEL SEED BATCH RATE DIR [mixed]\n"), 2;
+        return fprintf(stderr, "usage: net_step MODEL SEED BATCH RATE DIR [mixed|targets]\n"), 2;
     struct error err = {0};
     struct model *model = NULL;
     struct net *net = NULL;
@@ -61,7 +74,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < n; i++)
         labels[i] = (int32_t)random_below(&random, (uint32_t)model_classes(model));
 
-    if (argc > 6)
+    if (argc > 6 && !strcmp(argv[6], "targets"))
+        give_targets(net, model, n, &random, argv[5]);
+    else if (argc > 6)
         mix_labels(net, n, model_classes(model), &random, argv[5]);
     write_raw(argv[5], "parameters", parameters, count * sizeof(float));
     write_raw(argv[5], "input", input, in * sizeof(float));

@@ -113,6 +113,8 @@ NETS = {
 SHAPES = {'mnist': (1, 28, 28), 'cifar10_full': (3, 32, 32), 'local': (3, 16, 16),
           'branches': (3, 16, 16), 'dilated': (3, 16, 16)}
 ONE_VS_ALL = {'local'}
+# What their outputs are compared with targets by, as PyTorch has it.
+LINEAR = {'squared.net': nn.MSELoss(), 'huber.net': nn.HuberLoss(delta=1.5)}
 
 
 def raw(path, kind=np.float32):
@@ -199,7 +201,17 @@ def main():
         share = torch.from_numpy(raw(f'{folder}/share')).unsqueeze(1)
         other = torch.from_numpy(raw(f'{folder}/other', np.int32)).long()
         target = share * target + (1 - share) * F.one_hot(other, sums.shape[1]).float()
-    if name in ONE_VS_ALL:
+    targets = None
+    if os.path.exists(f'{folder}/targets'):
+        targets = torch.from_numpy(raw(f'{folder}/targets')).view_as(sums)
+    if name in LINEAR:
+        scores, error = sums, LINEAR[name](sums, targets)
+    elif targets is not None:
+        targets = targets * (1 - smoothing) + smoothing / 2
+        scores = torch.sigmoid(sums)
+        error = F.binary_cross_entropy_with_logits(sums, targets, weights, reduction='sum')
+        error /= len(labels)
+    elif name in ONE_VS_ALL:
         target = target * (1 - smoothing) + smoothing / 2
         scores = torch.sigmoid(sums)
         each = None if weights is None else weights[labels][:, None].expand_as(sums)

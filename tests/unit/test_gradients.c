@@ -23,6 +23,7 @@ struct fixture {
     float *parameters, *gradient, *input, *direction, *moved;
     int32_t labels[4], other[4];
     float share[4];
+    float targets[9]; // of three outputs
     uint64_t draw[4];
     int n;
 };
@@ -32,6 +33,7 @@ static bool fixture_open(struct fixture *f, const char *text, struct error *err)
                           .labels = {1, 0, 2},
                           .other = {2, 0, 1},
                           .share = {0.3f, 0.9f, 1},
+                          .targets = {1, 0, 1, 0, 0, 0.25f, 1, 1, 0},
                           .draw = {5, 6, 7}};
     if (model_parse(&f->model, "test.net", text, NULL, 0, err) ||
         net_open(&f->net, f->model, kernels_best(), 4, NET_TRAIN, err))
@@ -84,14 +86,19 @@ static void check_layer(struct tap *tap, struct fixture *f, const struct layer *
         FAIL(tap, "%s: differences give %.6g, the gradient %.6g", layer->name, difference, slope);
 }
 
-static void check_labels(struct tap *tap, const char *name, const char *text, bool mixed) {
+// What samples are to give: their labels, two of them each, or a number for each output.
+enum given { LABELS, MIXED, TARGETS };
+
+static void check_given(struct tap *tap, const char *name, const char *text, enum given given) {
     struct fixture f;
     struct error err = {0};
     if (!fixture_open(&f, text, &err))
         FAIL(tap, "%s", err.text);
     else {
-        if (mixed)
+        if (given == MIXED)
             net_mixed(f.net, f.other, f.share);
+        if (given == TARGETS)
+            net_targets(f.net, f.targets);
         loss_at(&f, 0);
         net_backward(f.net, f.parameters, f.labels, 1, f.gradient, NULL, NULL);
         for (int i = 0; i < f.model->layer_count; i++)
@@ -103,7 +110,7 @@ static void check_labels(struct tap *tap, const char *name, const char *text, bo
 }
 
 static void check(struct tap *tap, const char *name, const char *text) {
-    check_labels(tap, name, text, false);
+    check_given(tap, name, text, LABELS);
 }
 
 #define UNDER "input 2x9x8\nconv base maps=4 kernel=3 pad=1 act=tanh\n"
@@ -124,8 +131,15 @@ int main(void) {
           "input 5\nsoftmax units=3 smoothing=0.3 class-weights=0.5,0,3\n");
     check(&tap, "weighted logistic",
           "input 5\nlogistic units=3 smoothing=0.3 class-weights=0.5,0,3\n");
-    check_labels(&tap, "softmax of two labels", "input 5\nsoftmax units=3 smoothing=0.3\n", true);
-    check_labels(&tap, "logistic of two labels", "input 5\nlogistic units=3\n", true);
+    check_given(&tap, "softmax of two labels", "input 5\nsoftmax units=3 smoothing=0.3\n", MIXED);
+    check_given(&tap, "logistic of two labels", "input 5\nlogistic units=3\n", MIXED);
+    check_given(&tap, "logistic of several classes at once",
+                "input 5\nlogistic units=3 smoothing=0.3 class-weights=0.5,2,3\n", TARGETS);
+    check_given(&tap, "linear, squared", "input 5\ndense units=6 act=tanh\nlinear units=3\n",
+                TARGETS);
+    check_given(&tap, "linear, Huber's loss on both sides of its delta",
+                "input 5\ndense units=6 act=tanh\nlinear units=3 loss=huber delta=0.7\n", TARGETS);
+    check(&tap, "linear, of labels", "input 5\nlinear units=3\n");
     check(&tap, "logistic", "input 5\ndense units=6 act=tanh\nlogistic units=3\n");
     check(&tap, "conv: stride, padding, kernel not square",
           UNDER "conv maps=5 kernel=5x3 stride=2x1 pad=2x1 act=sigmoid" OVER);

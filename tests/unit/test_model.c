@@ -237,7 +237,7 @@ static void test_order(struct tap *tap) {
          "    2 | input 4\n"
          "      | ^~~~~"},
         {"input 4\ndense units=3\n",
-         "t.net:2:1: error: dense: the last layer must be an output: softmax or logistic\n"
+         "t.net:2:1: error: dense: the last layer must be an output: softmax, logistic or linear\n"
          "    2 | dense units=3\n"
          "      | ^~~~~"},
         {"input 4\nlogistic units=3\nsoftmax units=10\n",

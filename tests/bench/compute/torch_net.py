@@ -124,7 +124,7 @@ class Builder:
             self.conv(keys)
         elif kind in POOLS:
             self.pool(kind, keys)
-        elif kind in ('dense', 'softmax'):
+        elif kind in ('dense', 'softmax', 'logistic', 'linear'):
             self.dense(keys)
         elif kind == 'lrn':
             self.layers.append(nn.LocalResponseNorm(

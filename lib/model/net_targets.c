@@ -1,0 +1,87 @@
+// The loss of samples that have targets of their own, a number for each output: those of several
+// classes at once, and those of regression.
+#include <math.h>
+
+#include "model/net_inside.h"
+
+void net_targets(struct net *net, const float *targets) {
+    net->targets = targets;
+}
+
+int net_outputs(const struct net *net) {
+    return model_classes(net->model);
+}
+
+bool net_has_targets(const struct net *net) {
+    return net->targets || model_goal(net->model) == GOAL_NUMBERS;
+}
+
+static float target_of(const struct net *net, const int32_t *labels, int i, int c) {
+    int outputs = model_classes(net->model);
+    return net->targets ? net->targets[(size_t)i * (size_t)outputs + (size_t)c] : labels[i] == c;
+}
+
+static bool counts(const struct net *net, const int32_t *labels, int i) {
+    return net->targets || (labels[i] >= 0 && labels[i] < model_classes(net->model));
+}
+
+// --- one output ---------------------------------------------------------------------------
+
+// Its loss and the slope of that.
+struct cost {
+    double loss;
+    float slope;
+};
+
+// "r^2 / 2 for |r| up to delta, delta (|r| - delta / 2) beyond" (Huber 1964).
+static struct cost number_cost(const struct layer *layer, float error) {
+    float outputs = (float)layer->units, delta = layer->delta, size = fabsf(error);
+    if (layer->loss == LOSS_SQUARED)
+        return (struct cost){(double)error * (double)error / (double)outputs, 2 * error / outputs};
+    if (size <= delta)
+        return (struct cost){(double)error * (double)error / 2 / (double)outputs, error / outputs};
+    return (struct cost){(double)delta * ((double)size - (double)delta / 2) / (double)outputs,
+                         copysignf(delta, error) / outputs};
+}
+
+// Smoothed and weighted in training.
+static struct cost class_cost(const struct net *net, int c, float score, float target) {
+    const struct layer *layer = model_output(net->model);
+    bool trains = net->mode == NET_TRAIN;
+    float weight = trains && layer->class_weights.at ? layer->class_weights.at[c] : 1;
+    if (trains)
+        target = target * (1 - layer->smoothing) + layer->smoothing / 2;
+    return (struct cost){(double)weight * net_score_loss(true, score, target),
+                         weight * (score - target)};
+}
+
+static struct cost cost_of(const struct net *net, const int32_t *labels, int i, int c,
+                           float score) {
+    const struct layer *layer = model_output(net->model);
+    float target = target_of(net, labels, i, c);
+    return layer->type == &layer_linear_output ? number_cost(layer, score - target)
+                                               : class_cost(net, c, score, target);
+}
+
+// --- all of them --------------------------------------------------------------------------
+
+double net_target_loss(const struct net *net, const int32_t *labels) {
+    const float *scores = net_scores(net);
+    int outputs = model_classes(net->model);
+    double loss = 0;
+    for (int i = 0; i < net->n; i++, scores += outputs)
+        for (int c = 0; c < outputs && counts(net, labels, i); c++)
+            loss += cost_of(net, labels, i, c, scores[c]).loss;
+    return loss;
+}
+
+void net_target_error(struct net *net, const int32_t *labels, float scale) {
+    const struct pass *pass = &net_output_node(net)->pass;
+    int outputs = model_classes(net->model);
+    const float *score = pass->y;
+    float *error = pass->dy;
+    for (int i = 0; i < net->n; i++, score += outputs, error += outputs)
+        for (int c = 0; c < outputs; c++)
+            error[c] =
+                counts(net, labels, i) ? scale * cost_of(net, labels, i, c, score[c]).slope : 0;
+}
