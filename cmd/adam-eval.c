@@ -34,7 +34,9 @@ static int write_files(struct evaluation *run, struct error *err) {
     if (status == STATUS_OK && o->confusion)
         status = write_table(run, o->confusion, results_confusion, err);
     if (status == STATUS_OK && o->per_class)
-        status = write_table(run, o->per_class, results_per_class, err);
+        status = write_table(
+            run, o->per_class,
+            run->tally.figure == FIGURE_TOP1 ? results_per_class : results_per_output, err);
     if (status == STATUS_OK && run->reject) {
         status = reject_close(run->reject, err);
         run->reject = NULL;
@@ -51,7 +53,15 @@ static bool prints_figures(const struct evaluation *run) {
 static void say_figures(const struct evaluation *run) {
     const struct tally *tally = &run->tally;
     double seconds = clock_seconds() - run->progress.started;
-    if (tally->samples > 0)
+    if (tally->figure == FIGURE_MAP && tally->samples > 0)
+        talk_note(PROGRAM, "mean average precision %.2f%% of %llu samples, %.0f samples/s",
+                  100 * tally_figure(tally), (unsigned long long)tally->samples,
+                  (double)run->told / seconds);
+    else if (tally->figure == FIGURE_R2 && tally->samples > 0)
+        talk_note(PROGRAM, "mean error %.4g, R2 %.4g of %llu samples, %.0f samples/s",
+                  tally_mean_error(tally), tally_figure(tally), (unsigned long long)tally->samples,
+                  (double)run->told / seconds);
+    else if (tally->samples > 0)
         talk_note(PROGRAM, "top-1 %.2f%%, top-5 %.2f%% of %llu labelled samples, %.0f samples/s",
                   100 * tally_top1(tally), 100 * tally_top5(tally),
                   (unsigned long long)tally->samples, (double)run->told / seconds);

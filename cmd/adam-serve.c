@@ -16,7 +16,7 @@ static const char name[] = "adam-serve";
 
 struct options {
     struct network network;
-    const char *from, *labels, *ops, *range, *cursor;
+    const char *from, *labels, *targets, *ops, *range, *cursor;
     int64_t threads;
     uint64_t cache, ahead;
     uint32_t part, parts; // of --range
@@ -30,7 +30,10 @@ static int serve(struct options *o, char **paths, int count, const char *listen,
     const struct data_server_options options = {
         .paths = (const char *const *)paths,
         .path_count = (size_t)count,
-        .source = {.from = o->from, .labels = o->labels, .hooks = {&o->talk, talk_stop, talk_say}},
+        .source = {.from = o->from,
+                   .labels = o->labels,
+                   .targets = o->targets,
+                   .hooks = {&o->talk, talk_stop, talk_say}},
         .ops = o->ops,
         .part = o->part,
         .parts = o->parts,
@@ -88,6 +91,8 @@ static bool parse(struct options *o, int argc, char **argv, int *operand, int *s
         HEADING("Data"),
         TEXT(0, "labels", "FILE", &o->labels, NULL,
              "labels of IDX or .npy, in a file of their own"),
+        TEXT(0, "targets", "FILE", &o->targets, NULL,
+             "what samples have in the place of labels: classes of each, or numbers"),
         TEXT(0, "from", "KIND", &o->from, "recognised", "kind of the data"),
         TEXT_OF(0, "ops", "OPS", &o->ops, ops_name, "the run's",
                 "augment each picture, see adam-ops(7)"),

@@ -19,6 +19,7 @@ _adam_serve() {
     COMPREPLY=()
     case $command:$before in
     :--labels) offer -f; return ;;
+    :--targets) offer -f; return ;;
     :--from) return ;;
     :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
     :--range) return ;;
@@ -36,7 +37,7 @@ _adam_serve() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--labels --from --ops --range --cursor --controller -c --name --keys --insecure --listen -l --port-file --pid-file --ready-fd --cache --ahead --threads -t --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--labels --targets --from --ops --range --cursor --controller -c --name --keys --insecure --listen -l --port-file --pid-file --ready-fd --cache --ahead --threads -t --quiet -q --help -h --version -V --completion' ;;
     :*) offer -f ;;
     esac
 }

@@ -8,6 +8,7 @@ function __adam_serve_operations
 end
 complete -c adam-serve -f
 complete -c adam-serve -l labels -r -F -d 'labels of IDX or .npy, in a file of their own'
+complete -c adam-serve -l targets -r -F -d 'what samples have in the place of labels: classes of each, or numbers'
 complete -c adam-serve -l from -x -d 'kind of the data'
 complete -c adam-serve -l ops -x -a '(__adam_serve_operations resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std)' -d 'augment each picture, see adam-ops(7)'
 complete -c adam-serve -l range -x -d 'serve only part I of N of the samples'

@@ -90,6 +90,7 @@ static const char *test_data(const struct picture_options *options,
     *source = (struct source_options){
         .from = options->from ? options->from : settings.from,
         .labels = options->labels ? options->labels : settings.test_labels,
+        .targets = settings.test_targets ? settings.test_targets : settings.targets,
     };
     return settings.test;
 }

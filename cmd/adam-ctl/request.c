@@ -61,6 +61,7 @@ static int read_file(struct request *r, const struct launch_options *options, co
             error_set(err, STATUS_DATA, "%s: error: data servers cannot read standard input", conf);
     r->launch.data = data;
     r->launch.labels = r->file.settings.labels;
+    r->launch.targets = r->file.settings.targets;
     r->launch.from = r->file.settings.from;
     r->launch.workers_wanted = r->file.settings.workers > 0;
     return status;

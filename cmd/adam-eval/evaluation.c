@@ -10,9 +10,14 @@
 #include "core/mem.h"
 #include "kernels/kernels.h"
 #include "report/results.h"
+#include "train/goal.h"
 
 const char *const *evaluation_names(const struct evaluation *run) {
     return (const char *const *)run->trained.names.names;
+}
+
+bool evaluation_numbers(const struct evaluation *run) {
+    return model_goal(run->model) == GOAL_NUMBERS;
 }
 
 bool evaluation_wants_labels(const struct evaluation *run) {
@@ -33,7 +38,7 @@ int evaluation_open_model(struct evaluation *run, struct error *err) {
     run->parameters = trained->checkpoint.parameters;
     status = classes_copy(&run->classes, &trained->names, err);
     if (status == STATUS_OK)
-        status = tally_init(&run->tally, trained->names.count, err);
+        status = tally_open(&run->tally, run->model, o->targets ? trained->names.count : 0, err);
     if (status == STATUS_OK && o->confusion)
         status = tally_confusion(&run->tally, err);
     return status;
@@ -76,7 +81,8 @@ int evaluation_open_source(struct evaluation *run, struct error *err) {
     struct source_options options = {
         .from = o->from,
         .labels = o->labels,
-        .label_from = options_label_from(o),
+        .targets = o->targets,
+        .label_from = evaluation_numbers(run) ? LABEL_NO : options_label_from(o),
         .separator = o->null || o->picture_count > 0 ? 0 : '\n',
         .each_named = o->picture_count > 0,
         .decode = {.max_pixels = (uint64_t)o->max_pixels},
@@ -97,7 +103,10 @@ int evaluation_open_source(struct evaluation *run, struct error *err) {
     run->by_path = option_is(kind, "list") || option_is(kind, "folder") || option_is(kind, "image");
     if (option_is(kind, "image") && options_may_predict(o))
         run->predictions = true; // one picture has no figures
-    return STATUS_OK;
+    int targets = source_targets(run->source);
+    return targets > 0 || evaluation_wants_labels(run)
+               ? goal_check(run->model, o->data ? o->data : o->files_from, targets, err)
+               : STATUS_OK;
 }
 
 static int open_outputs(struct evaluation *run, struct error *err) {
@@ -111,8 +120,8 @@ static int open_outputs(struct evaluation *run, struct error *err) {
     if (status == STATUS_OK && o->per_sample)
         status = textfile_open(&run->per_sample, o->per_sample, err);
     if (status == STATUS_OK && run->per_sample && !option_is(o->format, "json"))
-        results_scores_head(textfile_stream(run->per_sample), run->trained.names.count,
-                            evaluation_names(run));
+        results_scores_head(textfile_stream(run->per_sample), evaluation_numbers(run),
+                            run->trained.names.count, evaluation_names(run));
     return status;
 }
 
@@ -145,12 +154,38 @@ static void show_progress(struct evaluation *run) {
     if (run->predictions || !progress_due(progress))
         return;
     double seconds = clock_seconds() - progress->started;
-    progress_line(progress, "%llu samples, %.0f/s, top-1 %.2f%%", (unsigned long long)run->told,
-                  (double)run->told / seconds, 100 * tally_top1(&run->tally));
+    double rate = (double)run->told / seconds;
+    if (run->tally.figure == FIGURE_TOP1)
+        progress_line(progress, "%llu samples, %.0f/s, top-1 %.2f%%", (unsigned long long)run->told,
+                      rate, 100 * tally_top1(&run->tally));
+    else
+        progress_line(progress, "%llu samples, %.0f/s", (unsigned long long)run->told, rate);
 }
 
 static const char *key_of(const struct evaluation *run, const struct sample *sample) {
     return run->by_path ? sample->path : sample->key;
+}
+
+static int write_scores(struct evaluation *run, const char *key, int32_t label, const float *scores,
+                        struct error *err) {
+    FILE *out = textfile_stream(run->per_sample);
+    bool json = option_is(run->o->format, "json");
+    int classes = run->trained.names.count;
+    return evaluation_numbers(run)
+               ? results_number_row(out, key, scores, classes, evaluation_names(run), json, err)
+               : results_scores(out, key, label, scores, classes, evaluation_names(run), json, err);
+}
+
+static int print_prediction(struct evaluation *run, const char *key, int32_t label,
+                            const float *scores, struct error *err) {
+    const struct options *o = run->o;
+    int classes = run->trained.names.count;
+    int k = o->top > classes ? classes : o->top ? (int)o->top : 1;
+    if (evaluation_numbers(run))
+        return results_numbers(stdout, key, scores, classes, evaluation_names(run), o->json, err);
+    scores_top(scores, classes, run->top, k);
+    return results_prediction(stdout, key, label, scores, run->top, k, evaluation_names(run),
+                              o->json, err);
 }
 
 static int tell_sample(void *self, const struct sample *sample, const float *scores,
@@ -158,18 +193,14 @@ static int tell_sample(void *self, const struct sample *sample, const float *sco
     struct evaluation *run = self;
     const struct options *o = run->o;
     const char *key = key_of(run, sample);
-    int status = STATUS_OK, classes = run->trained.names.count;
-    int k = o->top > classes ? classes : o->top ? (int)o->top : 1;
+    int status = STATUS_OK;
     run->told++;
     if (o->network.controller && stop_requested())
         return error_set(err, STATUS_STOPPED, "stopped");
     if (run->per_sample)
-        status = results_scores(textfile_stream(run->per_sample), key, sample->label, scores,
-                                classes, evaluation_names(run), option_is(o->format, "json"), err);
+        status = write_scores(run, key, sample->label, scores, err);
     if (status == STATUS_OK && run->predictions) {
-        scores_top(scores, classes, run->top, k);
-        status = results_prediction(stdout, key, sample->label, scores, run->top, k,
-                                    evaluation_names(run), o->json, err);
+        status = print_prediction(run, key, sample->label, scores, err);
         if (ferror(stdout))
             return error_errno(err, STATUS_IO, "cannot write to standard output");
     }

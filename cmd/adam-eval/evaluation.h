@@ -54,6 +54,8 @@ predict_skip evaluation_skip;
 
 // Every sample must have a label where somebody asks what labels decide.
 bool evaluation_wants_labels(const struct evaluation *run);
+// Whether the model gives numbers, and no scores of classes.
+bool evaluation_numbers(const struct evaluation *run);
 const char *const *evaluation_names(const struct evaluation *run);
 
 #endif

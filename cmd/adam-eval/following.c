@@ -1,6 +1,5 @@
 #include "adam-eval/following.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,6 +10,7 @@
 #include "role/follow.h"
 #include "run/metrics.h"
 #include "run/model_ops.h"
+#include "train/events.h"
 
 static void say_waiting(void *self, const char *text) {
     (void)self;
@@ -36,12 +36,14 @@ static int follow_controller(struct follow **follow, const struct options *o,
 static int print_test(const struct evaluation *run, const struct follow_copy *copy, double seconds,
                       struct error *err) {
     const struct tally *tally = &run->tally;
-    double loss = tally_loss(tally);
-    json_t *fields = json_pack(
-        "{s:I, s:f, s:I, s:f, s:f, s:o, s:I, s:f}", "step", (json_int_t)copy->step, "epoch",
-        copy->epoch, "samples", (json_int_t)copy->samples, "top1", tally_top1(tally), "top5",
-        tally_top5(tally), "loss", isfinite(loss) ? json_real(loss) : json_null(), "samples_tested",
-        (json_int_t)tally->samples, "seconds", seconds);
+    json_t *test = events_eval(tally, seconds);
+    json_t *fields = json_pack("{s:I, s:f, s:I}", "step", (json_int_t)copy->step, "epoch",
+                               copy->epoch, "samples", (json_int_t)copy->samples);
+    if (!test || json_object_update(fields, test)) {
+        json_decref(fields);
+        fields = NULL;
+    }
+    json_decref(test);
     char *line = fields ? metrics_line("evaluator", (int)copy->rank, "eval", fields) : NULL;
     if (!line)
         return error_nomem(err);
@@ -53,7 +55,7 @@ static int print_test(const struct evaluation *run, const struct follow_copy *co
 
 static int test_samples(struct evaluation *run, const struct classes *names, struct error *err) {
     int classes = model_classes(run->model);
-    int status = tally_init(&run->tally, classes, err);
+    int status = tally_open(&run->tally, run->model, run->o->targets ? classes : 0, err);
     if (status == STATUS_OK)
         status = model_ops_open(&run->trained.input, run->model, err);
     if (status == STATUS_OK)
@@ -70,6 +72,15 @@ static int test_samples(struct evaluation *run, const struct classes *names, str
     return status;
 }
 
+static void say_test(const struct tally *tally, double epoch) {
+    char text[EVENTS_TEXT];
+    events_eval_text(text, epoch, tally);
+    if (tally->figure == FIGURE_TOP1)
+        snprintf(text, sizeof text, "epoch %.4g: top-1 %.2f%% of %llu samples, loss %.4g", epoch,
+                 100 * tally_top1(tally), (unsigned long long)tally->samples, tally_loss(tally));
+    talk_note(PROGRAM, "%s", text);
+}
+
 // Samples are read anew, so that the data may be of any kind and size.
 static int test_copy(const struct options *o, const struct follow_copy *copy, bool *skipped,
                      struct error *err) {
@@ -80,9 +91,7 @@ static int test_copy(const struct options *o, const struct follow_copy *copy, bo
     if (status == STATUS_OK)
         status = print_test(&run, copy, clock_seconds() - before, err);
     if (status == STATUS_OK && !o->quiet)
-        talk_note(PROGRAM, "epoch %.4g: top-1 %.2f%% of %llu samples, loss %.4g", copy->epoch,
-                  100 * tally_top1(&run.tally), (unsigned long long)run.tally.samples,
-                  tally_loss(&run.tally));
+        say_test(&run.tally, copy->epoch);
     *skipped |= run.left_out;
     evaluation_close(&run);
     return status;

@@ -21,6 +21,20 @@ static int check_following(const struct options *o, struct error *err) {
     return STATUS_OK;
 }
 
+// What is counted of labels.
+static int check_targets(const struct options *o, struct error *err) {
+    const char *given = o->labels                              ? "--labels"
+                        : !option_is(o->label_from, "default") ? "--label-from"
+                        : o->confusion                         ? "--confusion"
+                        : o->min_top1 >= 0                     ? "--min-top1"
+                        : o->features                          ? "--features"
+                                                               : NULL;
+    if (!o->targets || !given)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE, "samples with --targets have no labels: leave out %s",
+                     given);
+}
+
 // Samples go out, and nothing else.
 static int check_features(const struct options *o, struct error *err) {
     if (!o->features && (o->out || o->force))
@@ -40,7 +54,7 @@ static int check_features(const struct options *o, struct error *err) {
 static int check_serving(const struct options *o, struct error *err) {
     if (!o->model)
         return error_set(err, STATUS_USAGE, "--listen needs --model");
-    if (o->data || o->files_from || o->picture_count > 0 || o->network.controller)
+    if (o->data || o->files_from || o->picture_count > 0 || o->network.controller || o->targets)
         return error_set(err, STATUS_USAGE, "--listen has its pictures from those who ask");
     if (o->print || o->confusion || o->per_class || o->per_sample || o->reject || o->features ||
         o->min_top1 >= 0)
@@ -56,6 +70,8 @@ static int check_serving(const struct options *o, struct error *err) {
 
 static int check_options(const struct options *o, struct error *err) {
     int status = check_features(o, err);
+    if (!status)
+        status = check_targets(o, err);
     if (status)
         return status;
     if (o->network.listen)
@@ -117,6 +133,7 @@ bool options_parse(struct options *o, int argc, char **argv, int *status, struct
         FLAG('0', "null", &o->null, "paths end in NUL"),
         TEXT(0, "from", "KIND", &o->from, NULL, "kind of --data, if it is not recognised"),
         TEXT(0, "labels", "FILE", &o->labels, NULL, "labels beside IDX or npy data"),
+        TEXT(0, "targets", "FILE", &o->targets, NULL, "what samples have in the place of labels"),
         CHOICE(0, "label-from", "WHERE", &o->label_from, label_choices, "default",
                "source of the labels"),
         TEXT_OF(0, "ops", "CHAIN", &o->ops, ops_name, NULL, "operations before those of the model"),

@@ -13,7 +13,7 @@ struct error;
 #define PROGRAM "adam-eval"
 
 struct options {
-    const char *model, *data, *files_from, *from, *labels, *label_from, *ops;
+    const char *model, *data, *files_from, *from, *labels, *targets, *label_from, *ops;
     const char *features, *out;
     const char *print, *confusion, *per_class, *per_sample, *format, *on_error, *reject;
     struct option_list sets;

@@ -49,8 +49,11 @@ bool prediction_open(struct ask *ask) {
     return false;
 }
 
-// The best classes of a sample.
+// The best classes of a sample, or its numbers.
 static json_t *tell_sample(const struct service_config *config, const float *scores, int *top) {
+    if (model_goal(config->scoring.model) == GOAL_NUMBERS)
+        return json_pack("{s:o}", "outputs",
+                         results_outputs(scores, config->classes, config->names));
     scores_top(scores, config->classes, top, config->top);
     return json_pack("{s:o}", "top", results_top(scores, top, config->top, config->names));
 }

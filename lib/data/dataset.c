@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "sample/arec_index.h"
+#include "sample/targets.h"
 #include "store/crc.h"
 #include "store/map.h"
 
@@ -23,6 +24,7 @@ struct dataset_item {
     uint64_t size; // ITEM_IN_MEMORY: of the sample; ITEM_IN_FILE: most that is read
     uint64_t key;  // in `keys`; ITEM_IN_MAP: the record has it
     int32_t label;
+    uint32_t row;                     // of its targets, where there are any
     uint16_t width, height, channels; // 0: encoded
     uint8_t storage, type;
 };
@@ -36,6 +38,7 @@ struct growing_bytes {
 struct dataset {
     char *name; // for messages
     struct classes classes;
+    struct targets *targets; // NULL: none
     struct dataset_item *items;
     uint32_t count, capacity;
     struct growing_bytes bytes, keys;
@@ -85,6 +88,12 @@ static struct dataset_item *item_add(struct dataset *dataset, struct error *err)
     struct dataset_item *item = &dataset->items[dataset->count++];
     *item = (struct dataset_item){.label = LABEL_NONE};
     return item;
+}
+
+static void digest_targets(struct dataset *dataset) {
+    size_t bytes = (size_t)dataset_target_count(dataset) * sizeof(float);
+    for (uint32_t i = 0; bytes > 0 && i < dataset->count; i++)
+        dataset->digest = crc32_of(dataset->digest, dataset_targets(dataset, i), bytes);
 }
 
 static void digest_add(struct dataset *dataset, uint32_t key_crc, int32_t label) {
@@ -198,16 +207,30 @@ static int open_records(struct dataset *dataset, struct source *source, struct c
                         const char *path, struct error *err) {
     struct arec_index index;
     bool found;
+    struct classes unused = {0}; // names of labels that targets replace
     int status = map_open(&dataset->map, path, err);
     if (!status)
-        status =
-            arec_index_read(&index, dataset->map.data, dataset->map.size, classes, &found, err);
+        status = arec_index_read(&index, dataset->map.data, dataset->map.size,
+                                 dataset->targets ? &unused : classes, &found, err);
+    classes_free(&unused);
     if (status)
         return status;
     status = found ? take_index(dataset, &index, err) : scan_records(dataset, source, err);
     arec_index_free(&index);
     if (!status && !(dataset->checked = mem_zeroed(dataset->count, 1)))
         status = error_nomem(err);
+    return status;
+}
+
+// Each sample finds its row, and has no label.
+static int join_targets(struct dataset *dataset, struct error *err) {
+    int status = targets_check_count(dataset->targets, dataset->count, err);
+    for (uint32_t i = 0; !status && i < dataset->count; i++) {
+        struct dataset_item *item = &dataset->items[i];
+        item->label = LABEL_NONE;
+        status = targets_find(dataset->targets, dataset_key(dataset, i), i, &item->row, err);
+    }
+    digest_targets(dataset);
     return status;
 }
 
@@ -241,10 +264,13 @@ static int dataset_complete(struct dataset *dataset, const struct classes *class
                             const struct classes *names, struct error *err) {
     if (dataset->count == 0)
         return error_set(err, STATUS_DATA, "%s: holds no samples", dataset->name);
-    int status = labelled ? check_labels(dataset, err) : STATUS_OK;
+    bool targets = dataset->targets;
+    int status = targets    ? join_targets(dataset, err)
+                 : labelled ? check_labels(dataset, err)
+                            : STATUS_OK;
     if (!status)
-        status = classes_copy(&dataset->classes, names ? names : classes, err);
-    if (!status && names)
+        status = classes_copy(&dataset->classes, names && !targets ? names : classes, err);
+    if (!status && names && !targets)
         status = map_labels(dataset, classes, names, labelled, err);
     return status;
 }
@@ -272,8 +298,12 @@ int dataset_open(struct dataset **out, const char *path, const struct source_opt
     struct error unwanted = {0};
     err = err ? err : &unwanted;
     int status = dataset_make(&dataset, path, err);
+    if (!status && names && options && options->targets)
+        status = classes_copy(&classes, names, err);
     if (!status)
         status = source_open(&source, path, options, &classes, err);
+    if (!status)
+        dataset->targets = source_take_targets(source);
     if (!status)
         status = source_has_offsets(source) ? open_records(dataset, source, &classes, path, err)
                                             : read_samples(dataset, source, err);
@@ -289,6 +319,7 @@ void dataset_close(struct dataset *dataset) {
         return;
     map_close(&dataset->map);
     classes_free(&dataset->classes);
+    targets_close(dataset->targets);
     free((void *)dataset->checked);
     free(dataset->items);
     free(dataset->bytes.data);
@@ -304,6 +335,7 @@ void dataset_keep(struct dataset *dataset, const struct dataset_place *places, u
         digest_add(dataset, places[i].key_crc, dataset->items[i].label);
     }
     dataset->count = count;
+    digest_targets(dataset);
 }
 
 uint32_t dataset_count(const struct dataset *dataset) {
@@ -316,6 +348,14 @@ const struct classes *dataset_classes(const struct dataset *dataset) {
 
 int32_t dataset_label(const struct dataset *dataset, uint32_t index) {
     return dataset->items[index].label;
+}
+
+int dataset_target_count(const struct dataset *dataset) {
+    return dataset->targets ? targets_width(dataset->targets) : 0;
+}
+
+const float *dataset_targets(const struct dataset *dataset, uint32_t index) {
+    return dataset->targets ? targets_at(dataset->targets, dataset->items[index].row) : NULL;
 }
 
 uint32_t dataset_digest(const struct dataset *dataset) {

@@ -13,6 +13,8 @@ struct dataset; // immutable after opening: shared by threads
 // one size lie in one block). Every sample must have a label when `labelled`.
 // When `names` is given (the class names of a model), labels are mapped to it by
 // name; a name that it lacks is STATUS_DATA when `labelled`, else no label.
+// With targets (options->targets) samples have these in the place of labels, one each, and `names`
+// are those of the outputs.
 // What a source would skip is STATUS_DATA here: a data set is whole or not at all. Only
 // links that lead back, and what is no regular file, are passed over in a folder, and
 // options->hooks.say names them.
@@ -30,9 +32,12 @@ void dataset_keep(struct dataset *dataset, const struct dataset_place *places, u
 uint32_t dataset_count(const struct dataset *dataset);
 const struct classes *dataset_classes(const struct dataset *dataset);
 int32_t dataset_label(const struct dataset *dataset, uint32_t index);
+// Numbers that each sample has as targets, and these; 0, and NULL: it has none, but a label.
+int dataset_target_count(const struct dataset *dataset);
+const float *dataset_targets(const struct dataset *dataset, uint32_t index);
 const char *dataset_key(const struct dataset *dataset, uint32_t index);
 uint64_t dataset_key_hash(const struct dataset *dataset, uint32_t index);
-// CRC-32 over keys and labels: tells one data set from another, for the run record.
+// CRC-32 over keys, labels and targets: tells one data set from another, for the run record.
 uint32_t dataset_digest(const struct dataset *dataset);
 
 // Decodes sample `index` into `image` (copied when it is raw). Threads may call

@@ -65,7 +65,9 @@ static int survey_source(struct survey *survey, struct source *source, struct er
 static int survey_path(struct survey *survey, const char *path,
                        const struct source_options *options, double share, struct error *err) {
     const struct split split = {2, {{"train", 1 - share}, {"test", share}}};
-    const struct source_options quiet = {.from = options->from, .labels = options->labels};
+    const struct source_options quiet = {.from = options->from,
+                                         .labels = options->labels,
+                                         .label_from = options->targets ? LABEL_NO : LABEL_DEFAULT};
     struct classes classes = {0};
     struct source *source = NULL;
     int status = source_open(&source, path, &quiet, &classes, err);

@@ -1,5 +1,6 @@
 #include "data/input.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "core/error.h"
@@ -35,6 +36,32 @@ static int check_input_label(int32_t label, int classes, struct error *err) {
         return error_set(err, STATUS_DATA, "there is no label");
     return error_set(err, STATUS_DATA, "the label is %d where the model has %d classes, 0 to %d",
                      (int)label, classes, classes - 1);
+}
+
+static int check_input_targets(const float *targets, const struct input_config *config,
+                               struct error *err) {
+    for (int c = 0; c < config->targets; c++) {
+        if (!isfinite(targets[c]))
+            return error_set(err, STATUS_DATA, "target %d is not finite", c);
+        if (config->hot && targets[c] != 0 && targets[c] != 1)
+            return error_set(err, STATUS_DATA,
+                             "target %d is %g, where a logistic output takes 0 or 1", c,
+                             (double)targets[c]);
+    }
+    return STATUS_OK;
+}
+
+static int check_goal(const struct input_config *config, const struct batch *batch, int i,
+                      struct error *err) {
+    if (!batch->target && config->classes == 0 && config->targets > 0)
+        return error_set(err, STATUS_DATA, "there are no targets, which the model learns");
+    if (!batch->target)
+        return check_input_label(batch->label[i], config->classes, err);
+    if (config->label)
+        return error_set(err, STATUS_DATA, "there are targets, where the model learns labels");
+    if (batch->label[i] != LABEL_NONE)
+        return error_set(err, STATUS_DATA, "there are a label and targets");
+    return check_input_targets(batch->target + (size_t)i * (size_t)config->targets, config, err);
 }
 
 // Adds to the error which operations would give the picture the shape that the net reads.
@@ -96,7 +123,7 @@ int input_put(struct input *input, const struct image *picture, uint64_t key, st
     const struct input_config *config = input->config;
     const struct ops_draw draw = {config->seed, batch->epoch, key};
     input_draw(input, key, batch, i);
-    int status = check_input_label(batch->label[i], config->classes, err);
+    int status = check_goal(config, batch, i, err);
     if (!status)
         status = apply_operations(input, &picture, draw, err);
     if (!status)

@@ -14,6 +14,9 @@ struct input_config {
     const struct ops *input;  // the model's input operations; may be NULL
     int channels, height, width;
     int classes;   // above 0: a label outside 0..classes-1 is STATUS_DATA
+    int targets;   // numbers of a sample of which batch->target has those; with `classes` 0 it must
+    bool hot;      // each is 0 or 1; else finite
+    bool label;    // there must be a label, and no targets
     uint64_t seed; // of operations and dropout
     bool advise;   // the error about a wrong shape names operations that would make it fit
 };
@@ -36,10 +39,11 @@ void input_close(struct input *input);
 
 // Applies the operations to `picture` (rows of interleaved channels, u8 or f32) and writes it
 // to place i of batch->input as channels x height x width floats. Also writes batch->draw[i],
-// unless batch->draw is NULL. batch->label[i] and batch->epoch must be set; `key` is the hash of
+// unless batch->draw is NULL. batch->label[i], batch->target unless it is NULL, and batch->epoch
+// must be set; `key` is the hash of
 // the sample's key. `picture` is unchanged unless it is &input->image, which saves a copy.
-// STATUS_DATA: the label is out of range, or the picture has another shape than the net reads;
-// else what the operations return.
+// STATUS_DATA: the label or a target is out of range, or the picture has another shape than the net
+// reads; else what the operations return.
 int input_put(struct input *input, const struct image *picture, uint64_t key, struct batch *batch,
               int i, struct error *err);
 // Of a sample whose picture is not wanted: batch->draw[i] alone.

@@ -102,12 +102,21 @@ static bool wait_room(struct loader *loader, uint64_t number) {
 
 // --- a batch of a data set ----------------------------------------------------
 
+// Room for them is there where samples have targets.
+static void put_targets(const struct loader *loader, struct batch *batch, int i,
+                        const float *targets) {
+    size_t count = (size_t)loader->config.input.targets;
+    if (batch->target)
+        memcpy(batch->target + (size_t)i * count, targets, count * sizeof *targets);
+}
+
 static int put_indexed(struct loader_thread *thread, struct batch *batch, int i, uint32_t index,
                        struct error *err) {
     const struct loader_config *config = &thread->loader->config;
     const struct dataset *dataset = config->dataset;
     batch->index[i] = index;
     batch->label[i] = dataset_label(dataset, index);
+    put_targets(thread->loader, batch, i, dataset_targets(dataset, index));
     if (config->known && config->known(config->known_self, index)) {
         input_draw(&thread->input, dataset_key_hash(dataset, index), batch, i);
         return STATUS_OK;
@@ -195,6 +204,7 @@ static int put_batch_sample(struct loader_thread *thread, struct batch *batch, i
     uint64_t place = batch->number * (uint64_t)thread->loader->config.batch + (uint64_t)i;
     batch->index[i] = (uint32_t)place;
     batch->label[i] = sample->label;
+    put_targets(thread->loader, batch, i, sample->targets);
     int status = sample_decode(sample, &thread->loader->decode, err);
     if (status)
         return status;
@@ -330,10 +340,12 @@ struct supply *loader_supply(struct loader *loader) {
 // The arena runs twice over this: measuring, then handing out.
 static void take_batches(struct loader *loader) {
     size_t n = (size_t)loader->config.batch, values = input_values(&loader->config.input);
+    size_t targets = (size_t)loader->config.input.targets;
     for (uint64_t i = 0; i < loader->slot_count; i++) {
         struct batch *batch = &loader->slots[i].batch;
         batch->input = arena_take(&loader->arena, n, values * sizeof(float));
         batch->label = arena_take(&loader->arena, n, sizeof *batch->label);
+        batch->target = targets ? arena_take(&loader->arena, n, targets * sizeof(float)) : NULL;
         batch->index = arena_take(&loader->arena, n, sizeof *batch->index);
         batch->draw = arena_take(&loader->arena, n, sizeof *batch->draw);
     }

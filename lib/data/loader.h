@@ -16,13 +16,15 @@ struct loader_config {
     const struct dataset *dataset; // the samples; NULL: those of `source`
     struct source *source;         // read once, in its order
     const struct classes *names;   // those that `source` adds to; may be NULL
-    struct input_config input;     // what the net reads; `before` augments; the seed of the order
-    int batch;                     // samples of a batch
-    uint64_t epochs;               // number of epochs of `dataset`
-    uint64_t first_number;         // the first batch to give
-    bool shuffle;                  // `dataset` in a new random order each epoch
-    int threads;                   // that decode and augment; at least 1
-    int ahead;                     // batches made ahead of demand; at least 2
+    // What the net reads; `before` augments; the seed of the order; above 0 targets as many as the
+    // samples have.
+    struct input_config input;
+    int batch;             // samples of a batch
+    uint64_t epochs;       // number of epochs of `dataset`
+    uint64_t first_number; // the first batch to give
+    bool shuffle;          // `dataset` in a new random order each epoch
+    int threads;           // that decode and augment; at least 1
+    int ahead;             // batches made ahead of demand; at least 2
     // Whether nobody wants the values of a sample of `dataset` any more: its place in a batch then
     // has any. NULL: all are wanted.
     bool (*known)(const void *self, uint32_t index);

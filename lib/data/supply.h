@@ -6,6 +6,7 @@
 #define ADAM_DATA_SUPPLY_H
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct error;
@@ -15,6 +16,7 @@ struct error;
 struct batch {
     float *input;    // n x channels x height x width
     int32_t *label;  // n
+    float *target;   // n x outputs, where they have targets and not labels; else NULL
     uint32_t *index; // n: which samples of the data set, for reports
     uint64_t *draw;  // n: what randomness in the net (dropout) may depend on
     // Of samples that the taker has mixed (train/mix.h), whose the two are; NULL: they are not.
@@ -24,6 +26,11 @@ struct batch {
     uint64_t number; // where it stands in the run, counted in batches from 0
     uint64_t epoch;  // 0, 1, 2...
 };
+
+// The targets of sample i and those behind it, of so many numbers each; NULL: they have labels.
+static inline const float *batch_target(const struct batch *batch, int i, int outputs) {
+    return batch->target ? batch->target + (size_t)i * (size_t)outputs : NULL;
+}
 
 // A patience without end.
 #define SUPPLY_PATIENT INFINITY

@@ -11,6 +11,7 @@ int dealer_open(struct dealer **out, const struct dealer_options *options, struc
         return error_nomem(err);
     dealer->options = *options;
     dealer->seed = options->seed;
+    dealer->targets = (uint32_t)picture_cache_target_count(options->pictures);
     TAILQ_INIT(&dealer->queue.batches);
     pthread_mutex_init(&dealer->lock, NULL);
     pthread_cond_init(&dealer->room, NULL);

@@ -40,7 +40,7 @@ struct dealer_options { // what it points to outlives the dealer
 
 // Mini-batches that are best handed out as one lease: fewer, larger messages where samples
 // are small, yet a small part of the data set, so that at the end of an epoch nobody waits
-// long for what another holds.
+// long for what another holds. `sample_bytes` are those of values and targets.
 uint32_t dealer_together(uint64_t samples, uint32_t batch, size_t sample_bytes);
 
 // What the pictures are after all operations, by the first one: all others must be alike.

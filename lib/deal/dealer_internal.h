@@ -47,6 +47,7 @@ struct dealer {
     struct dealer_options options;
     struct dealer_shape shape;
     size_t sample_bytes; // of its values
+    uint32_t targets;    // numbers of a sample; 0: it has a label
     uint32_t batch;      // samples of a batch in the queue: of one or more mini-batches
     size_t queue_most;   // batches
     struct maker *makers;

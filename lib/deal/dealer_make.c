@@ -78,6 +78,10 @@ static int fill_batch(struct maker *maker, const struct made_batch *batch, struc
             picture_cache_expect(pictures, order_at(&order, drawn->places.first + i + AHEAD));
         samples.keys[i] = picture_cache_key_hash(pictures, index);
         samples.labels[i] = picture_cache_label(pictures, index);
+        if (samples.target_count > 0)
+            memcpy(samples.targets + (size_t)i * samples.target_count,
+                   picture_cache_targets(pictures, index),
+                   samples.target_count * sizeof *samples.targets);
         struct ops_draw draw = {batch->seed, drawn->epoch, samples.keys[i]};
         int status = make_picture(dealer, index, draw, maker, err);
         if (!status)

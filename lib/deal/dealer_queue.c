@@ -22,11 +22,12 @@ enum {
 
 struct proto_samples made_batch_samples(const struct dealer *dealer,
                                         const struct made_batch *batch) {
-    return proto_samples_in(batch->buffer->data, batch->drawn.places.count, dealer->sample_bytes);
+    return proto_samples_in(batch->buffer->data, batch->drawn.places.count, dealer->targets,
+                            dealer->sample_bytes);
 }
 
 static size_t buffer_size(const struct dealer *dealer, uint32_t samples) {
-    return proto_samples_bytes(samples, dealer->sample_bytes);
+    return proto_samples_bytes(samples, dealer->targets, dealer->sample_bytes);
 }
 
 static struct made_batch *batch_new(struct dealer *dealer) {
@@ -48,7 +49,7 @@ static void batch_free(struct made_batch *batch) {
 // --- beginning and end -----------------------------------------------------------
 
 uint32_t dealer_together(uint64_t samples, uint32_t batch, size_t sample_bytes) {
-    uint64_t n = TOGETHER_MOST, fit = TOGETHER_BYTES / proto_samples_bytes(batch, sample_bytes);
+    uint64_t n = TOGETHER_MOST, fit = TOGETHER_BYTES / proto_samples_bytes(batch, 0, sample_bytes);
     uint64_t share = samples / TOGETHER_SHARE / batch;
     n = fit < n ? fit : n;
     n = share < n ? share : n;
@@ -64,7 +65,7 @@ int queue_open(struct dealer *dealer, struct error *err) {
     dealer->batch = options->batch > 0 ? options->batch : 1;
     if (!options->rounds)
         dealer->batch *= dealer_together(picture_cache_count(options->pictures), dealer->batch,
-                                         dealer->sample_bytes);
+                                         dealer->sample_bytes + dealer->targets * sizeof(float));
     if (dealer->batch > most)
         dealer->batch = (uint32_t)most;
     size_t bytes = buffer_size(dealer, dealer->batch);

@@ -104,6 +104,11 @@ int32_t picture_cache_label(const struct picture_cache *pictures, uint32_t index
     return dataset_label(dataset, index);
 }
 
+const float *picture_cache_targets(const struct picture_cache *pictures, uint32_t index) {
+    const struct dataset *dataset = dataset_of(pictures, &index);
+    return dataset_targets(dataset, index);
+}
+
 const char *picture_cache_key(const struct picture_cache *pictures, uint32_t index) {
     const struct dataset *dataset = dataset_of(pictures, &index);
     return dataset_key(dataset, index);
@@ -177,6 +182,10 @@ uint64_t picture_cache_whole(const struct picture_cache *pictures) {
 
 uint32_t picture_cache_digest(const struct picture_cache *pictures) {
     return pictures->digest;
+}
+
+int picture_cache_target_count(const struct picture_cache *pictures) {
+    return dataset_target_count(pictures->sets[0].dataset);
 }
 
 const struct classes *picture_cache_classes(const struct picture_cache *pictures) {

@@ -36,9 +36,12 @@ uint32_t picture_cache_count(const struct picture_cache *pictures); // of its pa
 uint32_t picture_cache_first(const struct picture_cache *pictures); // of its part, within the whole
 uint64_t picture_cache_whole(const struct picture_cache *pictures); // samples of all data sets
 uint32_t picture_cache_digest(const struct picture_cache *pictures);
+// As dataset_target_count, of all data sets alike.
+int picture_cache_target_count(const struct picture_cache *pictures);
 const struct classes *picture_cache_classes(const struct picture_cache *pictures);
 // Of sample `index` of its part, 0..count-1.
 int32_t picture_cache_label(const struct picture_cache *pictures, uint32_t index);
+const float *picture_cache_targets(const struct picture_cache *pictures, uint32_t index);
 const char *picture_cache_key(const struct picture_cache *pictures, uint32_t index);
 uint64_t picture_cache_key_hash(const struct picture_cache *pictures, uint32_t index);
 

@@ -71,14 +71,18 @@ static void check_programs(const struct probe *probe, struct findings *findings)
 
 static void check_machine_data(const struct doctor *doctor, const struct probe *probe,
                                struct findings *findings) {
-    const char *data = doctor->launch->data, *labels = doctor->launch->labels;
+    const struct launch *launch = doctor->launch;
+    const char *missing = !probe->data                         ? launch->data
+                          : launch->labels && !probe->labels   ? launch->labels
+                          : launch->targets && !probe->targets ? launch->targets
+                                                               : NULL;
     if (!probe->host || !probe->host->placed[PROTO_ROLE_DATA_SERVER])
         return;
-    if (probe->data && (probe->labels || !labels))
-        findings_ok(findings, probe_name(probe), "data", "%s can be read", data);
+    if (!missing)
+        findings_ok(findings, probe_name(probe), "data", "%s can be read", launch->data);
     else
         findings_problem(findings, STATUS_NOINPUT, probe_name(probe), "data",
-                         "cannot read %s: a data server runs there", probe->data ? labels : data);
+                         "cannot read %s: a data server runs there", missing);
 }
 
 // The script asked the clock there twice, between the moments that the clock here told.

@@ -78,8 +78,11 @@ static void check_data_set(const struct model *model, const struct source_option
 static void check_sets(const struct doctor *doctor, const struct model *model,
                        struct findings *findings) {
     const struct settings *settings = &doctor->file->settings;
-    const struct source_options train = {.from = settings->from, .labels = settings->labels};
-    const struct source_options test = {.labels = settings->test_labels};
+    const char *own = settings->test_targets;
+    const struct source_options train = {
+        .from = settings->from, .labels = settings->labels, .targets = settings->targets};
+    const struct source_options test = {.labels = settings->test_labels,
+                                        .targets = own ? own : settings->targets};
     if (!doctor->hosts)
         check_data_set(model, &train, settings->data, "data", findings);
     if (settings->test)

@@ -80,8 +80,9 @@ static int check_reachable(const struct launch *launch, const struct hosts *host
 }
 
 int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err) {
-    const char *const texts[] = {launch->conf, launch->folder, launch->data, launch->labels,
-                                 launch->from, launch->keys,   launch->ssh,  launch->store};
+    const char *const texts[] = {launch->conf,   launch->folder,  launch->data,
+                                 launch->labels, launch->targets, launch->from,
+                                 launch->keys,   launch->ssh,     launch->store};
     int status = STATUS_OK;
     if (launch->ssh && !launch->ssh[strspn(launch->ssh, " ")])
         status = error_set(err, STATUS_USAGE, "--ssh needs a command");
@@ -257,6 +258,7 @@ static void add_data_server(const struct launch *launch, struct words *out) {
     words_add(out, "adam-serve");
     words_add(out, launch->data);
     add_option(out, "--labels", launch->labels);
+    add_option(out, "--targets", launch->targets);
     add_option(out, "--from", launch->from);
     add_member_options(launch, PROTO_ROLE_DATA_SERVER, out);
     words_add(out, "--range");

@@ -33,9 +33,9 @@ struct error;
 
 // What the user wants. Texts are the caller's.
 struct launch {
-    const char *conf;                 // RUN.conf (adam-run(5))
-    const char *folder;               // of the run
-    const char *data, *labels, *from; // the training set, as the data servers open it
+    const char *conf;                           // RUN.conf (adam-run(5))
+    const char *folder;                         // of the run
+    const char *data, *labels, *targets, *from; // the training set, as the data servers open it
     const char *const *set;
     size_t set_count; // KEY=VALUE over those of RUN.conf
     int controllers;  // 1, 3 or 5; 0 is 1

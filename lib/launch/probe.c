@@ -91,6 +91,7 @@ static char *script_of(const struct launch *launch, bool remote) {
     grow_format(&out, "echo \"" MARK "space $(df -Pk . | awk 'END { print $4 }')\"\n");
     put_test(&out, launch->data, "data");
     put_test(&out, launch->labels, "labels");
+    put_test(&out, launch->targets, "targets");
     if (launch->keys)
         put_keys(&out, launch->keys);
     if (remote && launch->dial)
@@ -171,6 +172,8 @@ static void take_answer(struct probe *probe, char *line) {
         probe->data = true;
     else if (!strcmp(line, "labels"))
         probe->labels = true;
+    else if (!strcmp(line, "targets"))
+        probe->targets = true;
     else if (!strcmp(line, "keys"))
         probe->keys = true;
     else if (!strcmp(line, "mode"))

@@ -25,14 +25,14 @@ struct probe {
     int wait_status;         // of the script, or of ssh
     char *said;              // what others than the script said: ssh's reason
 
-    bool folder;                   // the working folder is there
-    bool data, labels, keys;       // these files can be read
-    bool exposed;                  // others may read the keys
-    char versions[3][64];          // of adam-serve, adam-ps, adam-worker; "": there is none
-    double clock[2];               // seconds since 1970 there, first and last; 0: not told
-    int64_t space;                 // bytes free in the working folder; -1: not told
-    char *certificate, *authority; // PEM of the keys; NULL: none
-    enum probe_reach reach;        // whether it can connect to launch->dial
+    bool folder;                      // the working folder is there
+    bool data, labels, targets, keys; // these files can be read
+    bool exposed;                     // others may read the keys
+    char versions[3][64];             // of adam-serve, adam-ps, adam-worker; "": there is none
+    double clock[2];                  // seconds since 1970 there, first and last; 0: not told
+    int64_t space;                    // bytes free in the working folder; -1: not told
+    char *certificate, *authority;    // PEM of the keys; NULL: none
+    enum probe_reach reach;           // whether it can connect to launch->dial
 };
 extern const char *const probe_programs[3];
 

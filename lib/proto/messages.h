@@ -608,8 +608,8 @@
     M(0x8401, DATA, data, NONE, 0, "this data set")                                                \
     M(0x0402, LEASE, lease, BATCH, 0, "asks for samples to train on")                              \
     M(0x8402, BATCH, batch, NONE, 1,                                                               \
-      "samples: hashes of their keys (64 bits each); labels (32 bits each); values of each, "      \
-      "height x width x channels")                                                                 \
+      "samples: hashes of their keys (64 bits each); labels (32 bits each); targets of each, if "  \
+      "they have such; values of each, height x width x channels")                                 \
     M(0x0403, FINISH, finish, PROGRESS, 0, "leases are trained on, or given back")                 \
     M(0x8403, PROGRESS, progress, NONE, 0, "how far the epoch is")                                 \
     M(0x0404, GET_CURSOR, get_cursor, CURSOR, 0, "what must a checkpoint remember?")               \

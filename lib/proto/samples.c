@@ -1,13 +1,16 @@
 #include "proto/samples.h"
 
-size_t proto_samples_bytes(uint32_t n, size_t value_bytes) {
-    return n * (PROTO_SAMPLE_HEAD + value_bytes);
+size_t proto_samples_bytes(uint32_t n, uint32_t target_count, size_t value_bytes) {
+    return n * (PROTO_SAMPLE_HEAD + target_count * sizeof(float) + value_bytes);
 }
 
-struct proto_samples proto_samples_in(void *payload, uint32_t n, size_t value_bytes) {
-    struct proto_samples samples = {.keys = payload, .count = n, .value_bytes = value_bytes};
+struct proto_samples proto_samples_in(void *payload, uint32_t n, uint32_t target_count,
+                                      size_t value_bytes) {
+    struct proto_samples samples = {
+        .keys = payload, .count = n, .target_count = target_count, .value_bytes = value_bytes};
     samples.labels = (int32_t *)(samples.keys + n);
-    samples.values = (char *)(samples.labels + n);
+    samples.targets = (float *)(samples.labels + n);
+    samples.values = (char *)(samples.targets + (size_t)n * target_count);
     return samples;
 }
 
@@ -16,8 +19,10 @@ struct proto_samples proto_samples_part(const struct proto_samples *samples, uin
     return (struct proto_samples){
         .keys = samples->keys + first,
         .labels = samples->labels + first,
+        .targets = samples->targets + (size_t)first * samples->target_count,
         .values = proto_sample_values(samples, first),
         .count = n,
+        .target_count = samples->target_count,
         .value_bytes = samples->value_bytes,
     };
 }

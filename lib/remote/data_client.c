@@ -124,12 +124,14 @@ struct data_client_figures data_client_figures(struct data_client *client) {
 static int make_slots(struct data_client *client, struct error *err) {
     const struct data_client_options *options = &client->options;
     size_t n = (size_t)options->batch, values = input_values(&options->input);
+    size_t targets = (size_t)options->input.targets;
     client->slot_count = (options->rounds ? 1 : options->ahead) + options->takers;
     client->slots = mem_zeroed((size_t)client->slot_count, sizeof *client->slots);
     if (!client->slots)
         return error_nomem(err);
     for (int i = 0; i < client->slot_count; i++) {
-        struct batch *batch = &client->slots[i].batch;
+        struct batch_slot *slot = &client->slots[i];
+        struct batch *batch = &slot->batch;
         size_t floats;
         if (__builtin_mul_overflow(n, values, &floats))
             return error_nomem(err);
@@ -137,7 +139,8 @@ static int make_slots(struct data_client *client, struct error *err) {
         batch->label = mem_array(n, sizeof *batch->label);
         batch->index = mem_array(n, sizeof *batch->index);
         batch->draw = mem_array(n, sizeof *batch->draw);
-        if (!batch->input || !batch->label || !batch->index || !batch->draw)
+        slot->targets = mem_array(n, targets * sizeof *slot->targets + 1);
+        if (!batch->input || !batch->label || !batch->index || !batch->draw || !slot->targets)
             return error_nomem(err);
     }
     client->fetch_count =
@@ -195,6 +198,7 @@ static void free_slots(struct data_client *client) {
         free(slot->batch.label);
         free(slot->batch.index);
         free(slot->batch.draw);
+        free(slot->targets);
     }
     free(client->slots);
     for (int i = 0; client->fetches && i < client->fetch_count; i++)

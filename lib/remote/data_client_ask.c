@@ -44,22 +44,36 @@ static void batch_refused(struct data_client *client, struct data_peer *server,
     }
 }
 
+// Floats of targets that each sample must have, by the length of the payload.
+static uint32_t count_targets(const struct data_peer *server, uint32_t samples, size_t received) {
+    size_t without = proto_samples_bytes(samples, 0, server->sample_bytes);
+    return received < without ? 0 : (uint32_t)((received - without) / samples / sizeof(float));
+}
+
 static int check_batch(const struct fetch *fetch, const struct proto_batch *batch, size_t received,
                        struct error *err) {
     const struct data_peer *server = fetch->server;
+    uint32_t outputs = (uint32_t)server->client->options.input.targets;
     if (batch->samples > 0 && batch->samples <= fetch->asked.samples &&
-        received == proto_samples_bytes(batch->samples, server->sample_bytes) &&
+        (fetch->targets == 0 || fetch->targets == outputs) &&
+        received == proto_samples_bytes(batch->samples, fetch->targets, server->sample_bytes) &&
         batch->samples <= server->data.samples &&
         batch->first <= server->data.samples - batch->samples)
         return STATUS_OK;
-    return error_set(err, STATUS_DATA, "data server %s: a batch of %u samples in %zu bytes",
-                     server->address, batch->samples, received);
+    return error_set(err, STATUS_DATA,
+                     "data server %s: a batch of %u samples in %zu bytes, where a sample has %zu, "
+                     "and as targets %u numbers or none",
+                     server->address, batch->samples, received,
+                     proto_samples_bytes(1, 0, server->sample_bytes), outputs);
 }
 
 static int accept_batch(struct data_client *client, struct fetch *fetch,
                         const struct proto_batch *batch, struct error *err) {
     uint32_t size = (uint32_t)client->options.batch, asked = fetch->batches;
-    if (check_batch(fetch, batch, fetch->request.received, err))
+    size_t received = fetch->request.received;
+    fetch->targets =
+        batch->samples > 0 ? count_targets(fetch->server, batch->samples, received) : 0;
+    if (check_batch(fetch, batch, received, err))
         return err->status;
     fetch->answer = *batch;
     fetch->batches = (batch->samples + size - 1) / size;
@@ -132,7 +146,9 @@ static int reserve_payload(struct fetch *fetch, size_t bytes, struct error *err)
 static void send_lease_request(struct data_client *client, struct data_peer *server,
                                struct fetch *fetch) {
     struct error err = {0};
-    size_t sample = proto_samples_bytes(1, server->sample_bytes), most = PROTO_PAYLOAD_MAX / sample;
+    uint32_t targets = (uint32_t)client->options.input.targets;
+    size_t sample = proto_samples_bytes(1, targets, server->sample_bytes);
+    size_t most = PROTO_PAYLOAD_MAX / sample;
     size_t wanted = (size_t)client->options.batch * client_together(client, server);
     size_t n = wanted < most ? wanted : most;
     if (reserve_payload(fetch, n * sample, &err)) {

@@ -29,6 +29,13 @@ static uint64_t number_of(const struct data_client *client, const struct fetch *
     return fetch->answer.epoch * per_epoch + (uint64_t)(share * (double)per_epoch);
 }
 
+static void take_targets(struct batch_slot *slot, const struct proto_samples *samples) {
+    slot->batch.target = samples->target_count > 0 ? slot->targets : NULL;
+    if (slot->batch.target)
+        memcpy(slot->targets, samples->targets,
+               (size_t)samples->count * samples->target_count * sizeof *slot->targets);
+}
+
 // The next batch of the fetch.
 static int convert_batch(struct data_client *client, const struct fetch *fetch,
                          struct batch_slot *slot, struct error *err) {
@@ -39,7 +46,7 @@ static int convert_batch(struct data_client *client, const struct fetch *fetch,
     uint32_t size = (uint32_t)client->options.batch, first = fetch->taken * size;
     uint32_t left = answer->samples - first;
     const struct proto_samples all =
-        proto_samples_in(fetch->raw, answer->samples, server->sample_bytes);
+        proto_samples_in(fetch->raw, answer->samples, fetch->targets, server->sample_bytes);
     const struct proto_samples samples = proto_samples_part(&all, first, left < size ? left : size);
     struct order order = order_of(seed, answer->epoch, (uint32_t)server->data.samples);
     int status = STATUS_OK;
@@ -47,6 +54,7 @@ static int convert_batch(struct data_client *client, const struct fetch *fetch,
     batch->epoch = answer->epoch;
     batch->number = number_of(client, fetch, answer->first + first);
     memcpy(batch->label, samples.labels, samples.count * sizeof *batch->label);
+    take_targets(slot, &samples);
     for (uint32_t i = 0; !status && i < samples.count; i++) {
         uint32_t place = (uint32_t)(answer->first + first + i);
         const struct image picture = picture_of(&server->data, &samples, i);

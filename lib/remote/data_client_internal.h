@@ -65,6 +65,7 @@ struct fetch {
     struct data_peer *server;
     struct held_lease *lease;
     uint32_t batches, taken; // asked for, later received; moved to slots
+    uint32_t targets;        // numbers of a sample that arrived; 0: it has a label
     struct proto_batch answer;
     struct proto_lease asked;
     struct link_request request;
@@ -77,6 +78,7 @@ enum batch_slot_state { BATCH_FREE, BATCH_FILLED, BATCH_READY, BATCH_TAKEN };
 struct batch_slot {                  // room for a batch, and the batch in it
     STAILQ_ENTRY(batch_slot) behind; // of those that are ready
     struct batch batch;
+    float *targets; // room for them, where the model may learn such
     enum batch_slot_state state;
     struct held_lease *lease;
 };

@@ -6,6 +6,8 @@
 #include "core/error.h"
 #include "core/json.h"
 #include "core/printable.h"
+#include "core/utf8.h"
+#include "train/events.h"
 
 static json_t *name_or_null(int32_t label, const char *const *names) {
     return label < 0 ? json_null() : json_text(names[label]);
@@ -22,19 +24,29 @@ static int put_json_line(FILE *out, json_t *object, struct error *err) {
     return STATUS_OK;
 }
 
+static json_t *figures_json(const struct tally *tally, uint64_t skipped) {
+    json_t *all = json_pack("{s:I}", "samples", (json_int_t)tally->samples);
+    json_t *figures = events_figures(tally);
+    if (!figures || json_object_update(all, figures)) {
+        json_decref(all);
+        all = NULL;
+    }
+    json_decref(figures);
+    json_put(&all, "loss", json_number(tally_loss(tally)));
+    json_put(&all, "skipped", json_integer((json_int_t)skipped));
+    return all;
+}
+
 int results_figures(FILE *out, const struct tally *tally, uint64_t skipped, bool json,
                     struct error *err) {
-    double top1 = tally_top1(tally), top5 = tally_top5(tally), loss = tally_loss(tally);
-    if (json)
-        return put_json_line(out,
-                             json_pack("{s:I, s:o, s:o, s:o, s:I}", "samples",
-                                       (json_int_t)tally->samples, "top1", json_number(top1),
-                                       "top5", json_number(top5), "loss", json_number(loss),
-                                       "skipped", (json_int_t)skipped),
-                             err);
-    fprintf(out, "samples\t%llu\n", (unsigned long long)tally->samples);
-    fprintf(out, "top1\t%.6g\ntop5\t%.6g\nloss\t%.6g\n", top1, top5, loss);
-    fprintf(out, "skipped\t%llu\n", (unsigned long long)skipped);
+    json_t *all = figures_json(tally, skipped), *value;
+    const char *name;
+    if (json || !all)
+        return put_json_line(out, all, err);
+    json_object_foreach(all, name, value) if (json_is_integer(value))
+        fprintf(out, "%s\t%lld\n", name, (long long)json_integer_value(value));
+    else fprintf(out, "%s\t%.6g\n", name, json_is_null(value) ? NAN : json_real_value(value));
+    json_decref(all);
     return STATUS_OK;
 }
 
@@ -58,6 +70,26 @@ void results_per_class(FILE *out, const struct tally *tally, const char *const *
                 (unsigned long long)tally->predicted[c], (unsigned long long)tally->correct[c]);
         put_share(out, ratio_or_nan(tally->correct[c], tally->predicted[c]));
         put_share(out, ratio_or_nan(tally->correct[c], tally->truth[c]));
+        putc('\n', out);
+    }
+}
+
+static void put_number(FILE *out, double number) {
+    fprintf(out, "\t%.6g", number);
+}
+
+void results_per_output(FILE *out, const struct tally *tally, const char *const *names) {
+    bool classes = tally->figure == FIGURE_MAP;
+    fputs(classes ? "class\tsamples\tprecision\n" : "output\tmae\tr2\n", out);
+    for (int c = 0; c < tally->classes; c++) {
+        printable_value(out, names[c]);
+        if (classes) {
+            fprintf(out, "\t%llu", (unsigned long long)tally->outputs[c].wanted);
+            put_share(out, tally_precision(tally, c));
+        } else {
+            put_number(out, tally_error(tally, c));
+            put_number(out, tally_r2(tally, c));
+        }
         putc('\n', out);
     }
 }
@@ -105,8 +137,46 @@ int results_prediction(FILE *out, const char *key, int32_t label, const float *s
     return STATUS_OK;
 }
 
-void results_scores_head(FILE *out, int classes, const char *const *names) {
-    fputs("key\tlabel\tpredicted", out);
+json_t *results_outputs(const float *scores, int outputs, const char *const *names) {
+    json_t *object = json_object();
+    for (int c = 0; c < outputs; c++) {
+        char *name = utf8_clean(names[c]);
+        json_put(&object, name ? name : "", json_number((double)scores[c]));
+        free(name);
+    }
+    return object;
+}
+
+int results_numbers(FILE *out, const char *key, const float *scores, int outputs,
+                    const char *const *names, bool json, struct error *err) {
+    if (json)
+        return put_json_line(out,
+                             json_pack("{s:o, s:o}", "key", json_text(key), "outputs",
+                                       results_outputs(scores, outputs, names)),
+                             err);
+    printable_value(out, key);
+    for (int c = 0; c < outputs; c++) {
+        putc('\t', out);
+        printable_value(out, names[c]);
+        put_number(out, (double)scores[c]);
+    }
+    putc('\n', out);
+    return STATUS_OK;
+}
+
+int results_number_row(FILE *out, const char *key, const float *scores, int outputs,
+                       const char *const *names, bool json, struct error *err) {
+    if (json)
+        return results_numbers(out, key, scores, outputs, names, true, err);
+    printable_value(out, key);
+    for (int c = 0; c < outputs; c++)
+        put_number(out, (double)scores[c]);
+    putc('\n', out);
+    return STATUS_OK;
+}
+
+void results_scores_head(FILE *out, bool numbers, int classes, const char *const *names) {
+    fputs(numbers ? "key" : "key\tlabel\tpredicted", out);
     for (int c = 0; c < classes; c++) {
         putc('\t', out);
         printable_value(out, names[c]);

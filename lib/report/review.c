@@ -201,6 +201,8 @@ static int review_samples(struct review *review, const struct checkpoint *checkp
 int review_run(struct review *review, const struct checkpoint *checkpoint, const char *data,
                const struct source_options *options, int threads, struct error *err) {
     *review = (struct review){0};
+    if (options->targets || model_goal(checkpoint->model) == GOAL_NUMBERS)
+        return error_set(err, STATUS_DATA, "only pictures that have one label each are shown here");
     int status = open_tally(review, checkpoint, err);
     if (status == STATUS_OK)
         status = review_samples(review, checkpoint, data, options, threads, err);

@@ -9,18 +9,24 @@
 
 struct error;
 
-struct best {       // {0}: nothing was tested
-    bool known;     // what follows
-    double top1;    // share of the samples that were recognised
-    double loss;    // of the same test
-    uint64_t clock; // of its checkpoint
-    double epoch;   // likewise
-    uint64_t worse; // tests since then
+// What says how good a model is, the more the better: the share of samples that it recognises, the
+// mean average precision of classes of which samples have several, R2 of numbers.
+enum figure { FIGURE_TOP1, FIGURE_MAP, FIGURE_R2 };
+extern const char *const figure_names[]; // "top1", "map", "r2", NULL
+
+struct best {           // {0}: nothing was tested
+    bool known;         // what follows
+    enum figure figure; // which one
+    double value;       // of it
+    double loss;        // of the same test
+    uint64_t clock;     // of its checkpoint
+    double epoch;       // likewise
+    uint64_t worse;     // tests since then
 };
 
-// A test at this clock: of two with the same accuracy the lower loss is better. True: it is the
-// best so far.
-bool best_take(struct best *best, double top1, double loss, uint64_t clock, double epoch);
+// A test at this clock, of whose `worse` nothing is meant: of two with the same value the lower
+// loss is better. True: it is the best so far.
+bool best_take(struct best *best, const struct best *test);
 
 // As checkpoints remember it; NULL when out of memory. Reading takes what is no such object for
 // nothing.

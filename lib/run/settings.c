@@ -45,8 +45,10 @@ static const struct row {
     { option, TEXT, offsetof(struct settings, member), use, 0, 0, choices }
     ROW("data", TEXT, data, PATH, 0, 0),
     ROW("labels", TEXT, labels, PATH, 0, 0),
+    ROW("targets", TEXT, targets, PATH, 0, 0),
     ROW("test", TEXT, test, PATH, 0, 0),
     ROW("test-labels", TEXT, test_labels, PATH, 0, 0),
+    ROW("test-targets", TEXT, test_targets, PATH, 0, 0),
     ROW("from", TEXT, from, 0, 0, 0),
     ROW("spool", TEXT, spool, ALONE, 0, 0),
     ROW("ops", TEXT, ops, 0, 0, 0),
@@ -621,6 +623,17 @@ int settings_check_texts(const struct settings *settings, struct error *err) {
     return STATUS_OK;
 }
 
+int settings_check_targets(const struct settings *settings, struct error *err) {
+    const char *what = settings->class_weights ? "class-weights count labels"
+                       : settings->labels      ? "labels are given"
+                                               : NULL;
+    if (settings->test_targets && !settings->targets)
+        return error_set(err, STATUS_USAGE, "test-targets belong to targets");
+    if (!settings->targets || !what)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE, "%s, and samples with targets have none", what);
+}
+
 int settings_check_mixing(const struct settings *settings, struct error *err) {
     const char *way = settings->mixup > 0 ? "mixup" : "cutmix";
     if (settings->batch > 1 || (settings->mixup <= 0 && settings->cutmix <= 0))
@@ -650,5 +663,7 @@ int settings_check(const struct settings *settings, struct error *err) {
         status = check_factors_allowed(settings, &optimizer, push, err);
     if (status == STATUS_OK)
         status = settings_check_mixing(settings, err);
+    if (status == STATUS_OK)
+        status = settings_check_targets(settings, err);
     return status;
 }

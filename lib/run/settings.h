@@ -24,11 +24,12 @@ enum home_kind home_kind_named(const char *name);
 struct settings {
     const char *data, *labels; // "-" is standard input
     const char *test, *test_labels;
-    const char *from;      // kind of data and test; NULL: recognised
-    const char *spool;     // where standard input is kept for more epochs
-    const char *ops;       // augmentation
-    double mixup, cutmix;  // alpha of mixing samples in each way; 0: not
-    const char *init_from; // checkpoint whose layers a fresh run begins with
+    const char *targets, *test_targets; // tables of them (sample/targets.h), in the place of labels
+    const char *from;                   // kind of data and test; NULL: recognised
+    const char *spool;                  // where standard input is kept for more epochs
+    const char *ops;                    // augmentation
+    double mixup, cutmix;               // alpha of mixing samples in each way; 0: not
+    const char *init_from;              // checkpoint whose layers a fresh run begins with
     // SETTINGS_BALANCED, or a file: what a run begins with (train/class_weights.h); NULL: the
     // model's.
     const char *class_weights;
@@ -114,6 +115,8 @@ const char *settings_live_key(size_t index);
 int settings_check_texts(const struct settings *settings, struct error *err);
 // Whether there is something to mix where samples are to be mixed. STATUS_USAGE.
 int settings_check_mixing(const struct settings *settings, struct error *err);
+// Whether samples that have targets are not meant to have labels, too. STATUS_USAGE.
+int settings_check_targets(const struct settings *settings, struct error *err);
 // All of these, and whether they make sense together. STATUS_USAGE.
 int settings_check(const struct settings *settings, struct error *err);
 

@@ -51,6 +51,8 @@ struct sample {
     char *original;
     char *path;    // where it came from, for messages: file, or archive and member
     int32_t label; // LABEL_NONE when it has none
+    // What it has in the place of a label, of the source and as long as that; NULL: nothing.
+    const float *targets;
     // Of a report (STATUS_SKIPPED of source_next) in its place: how many samples are missing
     // by it. Usually 1; 0 when what is wrong is no sample, such as the end of a file.
     uint64_t missing;

@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 #include "sample/source_kind.h"
+#include "sample/targets.h"
 
 // In the order in which they are asked whether they recognise the data.
 static const struct source_kind *const kinds[] = {
@@ -87,6 +88,15 @@ static int open_kind(struct source *source, struct error *err) {
     return status || !source->kind ? status : source->kind->open(source, err);
 }
 
+// Labels are not wanted then, nor the names of their classes.
+static int open_targets(struct source *source, struct classes *classes, struct error *err) {
+    if (!source->options.targets)
+        return STATUS_OK;
+    source->classes = &source->unused;
+    source->options.label_from = LABEL_NO;
+    return targets_open(&source->targets, source->options.targets, classes, err);
+}
+
 int source_open(struct source **out, const char *path, const struct source_options *options,
                 struct classes *classes, struct error *err) {
     struct source *source = mem_zeroed(1, sizeof *source);
@@ -98,7 +108,9 @@ int source_open(struct source **out, const char *path, const struct source_optio
         source->options.max_bytes = SOURCE_MAX_BYTES;
     source->classes = classes;
     source->path = path;
-    int status = open_kind(source, err);
+    int status = open_targets(source, classes, err);
+    if (!status)
+        status = open_kind(source, err);
     if (status) {
         source_close(source);
         return status;
@@ -115,16 +127,45 @@ int source_open_list(struct source **out, const char *path, const struct source_
     return source_open(out, path, &list, classes, err);
 }
 
+int source_targets(const struct source *source) {
+    return source->targets ? targets_width(source->targets) : 0;
+}
+
+struct targets *source_take_targets(struct source *source) {
+    struct targets *targets = source->targets;
+    source->targets = NULL;
+    return targets;
+}
+
+// Gives a sample its targets; behind the last one there must be none left.
+static int join_targets(struct source *source, struct sample *sample, bool more,
+                        struct error *err) {
+    uint32_t row;
+    if (!source->targets)
+        return STATUS_OK;
+    if (!more)
+        return targets_check_count(source->targets, source->number, err);
+    if (targets_find(source->targets, sample->key, source->number++, &row, err))
+        return source_skipped(err);
+    sample->targets = targets_at(source->targets, row);
+    return STATUS_OK;
+}
+
 int source_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct error unwanted = {0};
+    err = err ? err : &unwanted;
     sample->label = LABEL_NONE;
+    sample->targets = NULL;
     sample->encoded_size = 0;
     sample->missing = 1;
     if (sample->original)
         sample->original[0] = 0;
     *more = true;
     // Kinds may build one report on another, so they always have a place for it.
-    return source->kind->next(source, sample, more, err ? err : &unwanted);
+    int status = source->kind->next(source, sample, more, err);
+    if (status == STATUS_SKIPPED)
+        source->number += sample->missing;
+    return status ? status : join_targets(source, sample, *more, err);
 }
 
 bool source_passes_over(const struct source *source, const struct sample *sample,
@@ -154,7 +195,7 @@ uint64_t source_without_files(struct source *source) {
 
 bool source_has_offsets(const struct source *source) {
     return source->kind == &source_arec && stream_size(source->stream) >= 0 &&
-           source->options.label_from != LABEL_NO;
+           (source->options.label_from != LABEL_NO || source->options.targets);
 }
 
 void source_close(struct source *source) {
@@ -163,6 +204,8 @@ void source_close(struct source *source) {
     if (source->kind && source->kind->close)
         source->kind->close(source);
     stream_close(source->stream);
+    targets_close(source->targets);
+    classes_free(&source->unused);
     free(source);
 }
 

@@ -19,6 +19,7 @@
 #include "sample/sample.h"
 
 struct error;
+struct targets;
 
 struct source; // belongs to one thread
 
@@ -41,6 +42,8 @@ struct source_options {
     // A second file with labels (idx, npy). NULL: the one beside it that has the
     // customary name, if there is one (train-labels-idx1-ubyte, x-labels.npy).
     const char *labels;
+    // A table of targets (sample/targets.h), which samples have in the place of labels; NULL: none.
+    const char *targets;
     enum label_from label_from;
     char separator;     // of a list: '\n' or 0
     uint64_t max_bytes; // of one encoded sample; 0 means 256 MiB
@@ -56,7 +59,9 @@ struct source_options {
 // as names come (a folder's names at once, in sorted order; else in order of
 // appearance); a name that is already there keeps its label. Labels that are
 // numbers become the classes "0", "1"...; CIFAR has its own names. A folder that
-// holds a classes.txt, as adam-prep writes it, has the order of that file. A link
+// holds a classes.txt, as adam-prep writes it, has the order of that file. Where there
+// are targets, the names are those of their columns or classes (targets_open), and a
+// sample without targets is reported (STATUS_SKIPPED). A link
 // in a folder that leads back to a folder it is in is reported (STATUS_SKIPPED).
 // STATUS_NOINPUT, STATUS_DATA, STATUS_IO, STATUS_STOPPED.
 int source_open(struct source **out, const char *path, const struct source_options *options,
@@ -94,6 +99,12 @@ bool source_passes_over(const struct source *source, const struct sample *sample
 
 // Which kind of input ("arec", "tar") the first bytes of the file `path` look like; NULL: none.
 const char *source_recognised(const char *path, const uint8_t *data, size_t size);
+
+// Numbers that each sample has as targets; 0: it has a label, if anything.
+int source_targets(const struct source *source);
+// The table of them, which is the caller's from now on, who finds rows in it: samples come without
+// targets. NULL: there is none. Before the first sample.
+struct targets *source_take_targets(struct source *source);
 
 // How many samples there will be, or -1 when the kind cannot know before the end.
 int64_t source_count(const struct source *source);

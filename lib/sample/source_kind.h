@@ -15,10 +15,13 @@ struct source {
     const struct source_kind *kind;
     struct source_options options;
     struct classes *classes;
-    const char *path;      // as given; valid while opening
-    struct stream *stream; // NULL for a folder
-    void *state;           // of the kind
-    bool paths_only;       // source_without_files
+    const char *path;        // as given; valid while opening
+    struct stream *stream;   // NULL for a folder
+    void *state;             // of the kind
+    bool paths_only;         // source_without_files
+    struct targets *targets; // NULL: none, or its taker's
+    struct classes unused;   // names that samples with targets have no use for
+    uint64_t number;         // of the next sample, for its targets
 };
 
 struct source_kind {

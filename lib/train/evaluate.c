@@ -33,15 +33,20 @@ static void evaluator_fail(struct evaluator *e, int status, const struct error *
 }
 
 // Adds one batch to the sums: in its turn, so that they are made in one order.
-static int add_batch_in_turn(struct evaluator *e, const struct net *net, const struct batch *batch,
+static int add_batch_in_turn(struct evaluator *e, struct net *net, const struct batch *batch,
                              struct error *err) {
     const float *scores = net_scores(net);
     int status = STATUS_OK;
+    net_targets(net, batch->target);
     e->tally->loss += net_loss(net, batch->label);
     for (int i = 0; i < batch->n && status == STATUS_OK; i++) {
         const float *row = scores + (size_t)i * (size_t)e->tally->classes;
-        tally_add(e->tally, row, batch->label[i]);
-        if (e->config->each)
+        if (batch->target)
+            status =
+                tally_add_targets(e->tally, row, batch_target(batch, i, e->tally->classes), err);
+        else
+            tally_add(e->tally, row, batch->label[i]);
+        if (e->config->each && status == STATUS_OK)
             status = e->config->each(e->config->self, batch, i, row, err);
     }
     return status;
@@ -90,5 +95,6 @@ int evaluate(struct tally *tally, const struct evaluate_config *config, struct l
     pthread_mutex_destroy(&e.failing);
     turn_free(&e.turn);
     prepared_close(e.prepared);
-    return status ? status : e.status;
+    status = status ? status : e.status;
+    return status ? status : tally_settle(tally, err);
 }

@@ -12,13 +12,18 @@ struct error;
 // the making, then the fields. Takes over the reference to `fields`.
 int events_write(struct metrics *metrics, const struct checkpoint *checkpoint, const char *event,
                  json_t *fields, struct error *err);
-// The fields of an "eval" line.
+// The fields of an "eval" line, and those of them that the tally's figure brings.
 json_t *events_eval(const struct tally *tally, double seconds);
+json_t *events_figures(const struct tally *tally);
 // "epoch 3: test accuracy 98.42% (9842 of 10000), loss 0.05"
-#define EVENTS_TEXT 128
+#define EVENTS_TEXT 160
 void events_eval_text(char text[EVENTS_TEXT], double epoch, const struct tally *tally);
-// RUN/DONE; the run's last accuracy, below 0: it was never tested.
-int events_done(const char *folder, const struct checkpoint *checkpoint, double top1,
+// A test of a checkpoint, as struct best has it.
+struct best events_result(const struct tally *tally, const struct checkpoint *checkpoint);
+// {"top1": VALUE} or another figure, null where the run was never tested ({0} but for the figure).
+json_t *events_last(const struct best *last);
+// RUN/DONE, with that.
+int events_done(const char *folder, const struct checkpoint *checkpoint, const struct best *last,
                 struct error *err);
 
 #endif

@@ -11,6 +11,7 @@
 #include "model/prepared.h"
 #include "run/model_ops.h"
 #include "sample/sink.h"
+#include "train/goal.h"
 
 enum {
     AHEAD_SAMPLES = 256,    // made ahead of demand: mini-batches of 1 are handed over in bulk
@@ -73,6 +74,8 @@ static int check_set(const struct feed *feed, const struct dataset *dataset, con
     struct image image = {0};
     if (dataset_count(dataset) == 0)
         return error_set(err, STATUS_DATA, "%s has no samples", path);
+    if (goal_check(model, path, dataset_target_count(dataset), err))
+        return err->status;
     if (classes > model_classes(model))
         return error_set(err, STATUS_DATA,
                          "%s has %d classes, but the last layer of %s (line %d) has %d units", path,
@@ -134,24 +137,42 @@ int feed_spool(struct settings *settings, bool force, const struct source_hooks 
 }
 
 static int open_training_stream(struct feed *feed, const struct settings *settings,
-                                const struct classes *classes, struct error *err) {
-    struct source_options options = {.from = settings->from, .labels = settings->labels};
+                                const struct model *model, const struct classes *classes,
+                                struct error *err) {
+    struct source_options options = {
+        .from = settings->from, .labels = settings->labels, .targets = settings->targets};
     int status = copy_class_names(&feed->classes, classes, err);
-    return status ? status : source_open(&feed->source, "-", &options, &feed->classes, err);
+    if (!status)
+        status = source_open(&feed->source, "-", &options, &feed->classes, err);
+    return status ? status : goal_check(model, "standard input", source_targets(feed->source), err);
 }
 
-static int open_set(struct dataset **out, const char *path, const char *labels, const char *from,
-                    const struct classes *names, const struct source_hooks *hooks,
-                    struct error *err) {
-    struct source_options options = {.from = from, .labels = labels, .hooks = *hooks};
-    return dataset_open(out, path, &options, true, names && names->count ? names : NULL, err);
+static int open_set(struct dataset **out, const char *path, const struct source_options *options,
+                    const struct classes *names, struct error *err) {
+    return dataset_open(out, path, options, true, names && names->count ? names : NULL, err);
+}
+
+static struct source_options train_options(const struct settings *settings,
+                                           const struct source_hooks *hooks) {
+    return (struct source_options){.from = settings->from,
+                                   .labels = settings->labels,
+                                   .targets = settings->targets,
+                                   .hooks = *hooks};
+}
+
+// One table may have the targets of both sets.
+static struct source_options test_options(const struct settings *settings,
+                                          const struct source_hooks *hooks) {
+    const char *own = settings->test_targets;
+    return (struct source_options){
+        .labels = settings->test_labels, .targets = own ? own : settings->targets, .hooks = *hooks};
 }
 
 static int open_train(struct feed *feed, const struct settings *settings, const struct model *model,
                       const struct classes *classes, const struct source_hooks *hooks,
                       struct error *err) {
-    int status = open_set(&feed->train, settings->data, settings->labels, settings->from, classes,
-                          hooks, err);
+    const struct source_options options = train_options(settings, hooks);
+    int status = open_set(&feed->train, settings->data, &options, classes, err);
     return status ? status : check_set(feed, feed->train, settings->data, true, model, err);
 }
 
@@ -159,8 +180,7 @@ static int open_train(struct feed *feed, const struct settings *settings, const 
 static int open_halves(struct feed *feed, const struct settings *settings,
                        const struct model *model, const struct classes *classes,
                        const struct source_hooks *hooks, double share, struct error *err) {
-    struct source_options options = {
-        .from = settings->from, .labels = settings->labels, .hooks = *hooks};
+    const struct source_options options = train_options(settings, hooks);
     int status = holdout_open(&feed->train, &feed->test, settings->data, &options, share,
                               classes && classes->count ? classes : NULL, err);
     if (!status)
@@ -173,8 +193,8 @@ static int open_test_set(struct feed *feed, const struct settings *settings,
                          const struct source_hooks *hooks, struct error *err) {
     if (!settings->test)
         return STATUS_OK;
-    int status =
-        open_set(&feed->test, settings->test, settings->test_labels, NULL, classes, hooks, err);
+    const struct source_options options = test_options(settings, hooks);
+    int status = open_set(&feed->test, settings->test, &options, classes, err);
     return status ? status : check_set(feed, feed->test, settings->test, false, model, err);
 }
 
@@ -204,7 +224,7 @@ static int open_data_sets(struct feed *feed, const struct settings *settings,
     }
     status = open_test_set(feed, settings, model, classes, hooks, err);
     if (!status)
-        status = open_training_stream(feed, settings,
+        status = open_training_stream(feed, settings, model,
                                       feed->test ? dataset_classes(feed->test) : classes, err);
     return status;
 }
@@ -255,6 +275,13 @@ static int batches_ahead(struct shape shape, int batch, int threads) {
     return batches > threads + 2 ? batches : threads + 2;
 }
 
+// Of whichever sets there are, all alike.
+static bool feed_has_targets(const struct feed *feed) {
+    return feed->train    ? dataset_target_count(feed->train) > 0
+           : feed->source ? source_targets(feed->source) > 0
+                          : feed->test && dataset_target_count(feed->test) > 0;
+}
+
 static struct loader_config config_of(const struct feed *feed, const struct settings *settings,
                                       const struct model *model, int batch, int threads) {
     const struct shape shape = model_input(model)->out;
@@ -264,6 +291,8 @@ static struct loader_config config_of(const struct feed *feed, const struct sett
                   .height = shape.h,
                   .width = shape.w,
                   .classes = model_classes(model),
+                  .targets = feed_has_targets(feed) ? model_classes(model) : 0,
+                  .hot = model_goal(model) == GOAL_CLASSES,
                   .seed = (uint64_t)settings->seed},
         .batch = batch,
         .threads = (int)settings->loaders,

@@ -71,6 +71,7 @@ static void examine_batch(struct look *look, const struct batch *batch) {
     float largest = view->kernels->largest(batch->input, inputs);
     look->largest = largest > look->largest ? largest : look->largest;
     net_forward(look->net, view->parameters, batch->input, batch->n, NULL, 0);
+    net_targets(look->net, batch->target);
     net_loss(look->net, batch->label);
     net_backward(look->net, view->parameters, batch->label, 1.0f / (float)batch->n, look->gradient,
                  NULL, NULL);

@@ -153,6 +153,7 @@ static void compute_chunk(struct loop_thread *thread, int c) {
                 batch->draw + first, config->seed);
     net_mixed(thread->net, batch->other ? batch->other + first : NULL,
               batch->share ? batch->share + first : NULL);
+    net_targets(thread->net, batch_target(batch, first, model_classes(config->model)));
     step->losses[c] = net_loss(thread->net, batch->label + first);
     thread->first = first;
     net_offered(thread->net, chunk_offered, thread);

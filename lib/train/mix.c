@@ -9,6 +9,7 @@ struct mix mix_of(const struct settings *settings, const struct model *model) {
         .mixup = settings->mixup,
         .cutmix = settings->cutmix,
         .shape = model_input(model)->out,
+        .outputs = model_classes(model),
         .seed = (uint64_t)settings->seed,
     };
 }
@@ -44,14 +45,18 @@ static double draw_beta(double alpha, struct random *random) {
 // A pair of samples; each keeps the share that is returned, and has the rest from the other.
 typedef float mix_pair(const struct mix *mix, float *a, float *b, struct random *random);
 
-static float mix_values(const struct mix *mix, float *a, float *b, struct random *random) {
-    float share = (float)draw_beta(mix->mixup, random);
-    size_t n = shape_size(mix->shape);
+// Each keeps a share, and has the rest from the other.
+static void mix_numbers(float *a, float *b, size_t n, float share) {
     for (size_t i = 0; i < n; i++) {
         float mixed = share * a[i] + (1 - share) * b[i];
         b[i] = share * b[i] + (1 - share) * a[i];
         a[i] = mixed;
     }
+}
+
+static float mix_values(const struct mix *mix, float *a, float *b, struct random *random) {
+    float share = (float)draw_beta(mix->mixup, random);
+    mix_numbers(a, b, shape_size(mix->shape), share);
     return share;
 }
 
@@ -91,14 +96,25 @@ static mix_pair *draw_way(const struct mix *mix, struct random *random) {
     return cut ? swap_rectangle : mix_values;
 }
 
+static bool can_mix(const struct batch *batch, int i, int j) {
+    return i < j && (batch->target || (batch->label[i] >= 0 && batch->label[j] >= 0));
+}
+
+static void mix_targets(const struct mix *mix, struct batch *batch, int i, int j, float share) {
+    size_t n = (size_t)mix->outputs;
+    if (batch->target)
+        mix_numbers(batch->target + (size_t)i * n, batch->target + (size_t)j * n, n, share);
+}
+
 void mix_batch(const struct mix *mix, struct batch *batch, int32_t *other, float *share) {
     size_t size = shape_size(mix->shape);
     for (int i = 0, j = batch->n - 1; i <= j; i++, j--) {
         float kept = 1;
-        if (i < j && batch->label[i] >= 0 && batch->label[j] >= 0) {
+        if (can_mix(batch, i, j)) {
             struct random random = random_stream(mix->seed, batch->draw[i], batch->draw[j]);
             kept = draw_way(mix, &random)(mix, batch->input + (size_t)i * size,
                                           batch->input + (size_t)j * size, &random);
+            mix_targets(mix, batch, i, j, kept);
         }
         share[i] = share[j] = kept;
         other[i] = batch->label[j], other[j] = batch->label[i];

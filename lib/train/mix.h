@@ -21,14 +21,16 @@
 struct mix {
     double mixup, cutmix; // alpha of each, 0: not; with both, each is as likely for a pair
     struct shape shape;   // of a sample
+    int outputs;          // numbers that it has as targets, where it has these
     uint64_t seed;
 };
 
 struct mix mix_of(const struct settings *settings, const struct model *model);
 bool mix_wanted(const struct mix *mix);
 
-// Mixes the samples of `batch` in place, and makes `other` and `share`, of n, its second labels.
-// A sample in the middle, and a pair of which one has no label, stay as they are: their share is 1.
+// Mixes the samples of `batch` in place, and their targets with them; where they have labels, makes
+// `other` and `share`, of n, its second labels. A sample in the middle, and a pair of which one has
+// no label, stay as they are: their share is 1.
 void mix_batch(const struct mix *mix, struct batch *batch, int32_t *other, float *share);
 
 #endif

@@ -60,6 +60,8 @@ static bool input_waits(int descriptor) {
 static int settle_label(const struct predict_config *config, struct sample *sample,
                         struct error *err) {
     int classes = config->known > 0 ? config->known : model_classes(config->scoring.model);
+    if (sample->targets)
+        return STATUS_OK;
     if (config->labelled && sample->label < 0)
         return error_set(err, STATUS_DATA, "%s: has no label", sample->path);
     if (config->labelled && sample->label >= classes)
@@ -104,8 +106,16 @@ static int put_in_batch(struct predict_thread *t, struct sample_result *result) 
     int status = sample_decode(sample, &t->prediction->scoring.decode, err);
     if (status != STATUS_OK)
         return status; // it names the path already
-    status = scorer_add_picture(&t->scorer, &sample->image, sample->label, err);
+    status = scorer_add_picture(&t->scorer, &sample->image, sample->label, sample->targets, err);
     return status ? error_context(err, "%s", sample->path) : STATUS_OK;
+}
+
+static int count_sample(struct tally *tally, const struct sample *sample, const float *scores,
+                        struct error *err) {
+    if (sample->targets)
+        return tally_add_targets(tally, scores, sample->targets, err);
+    tally_add(tally, scores, sample->label);
+    return STATUS_OK;
 }
 
 static int tell_result(struct predict_thread *t, struct sample_result *result, const float *scores,
@@ -113,8 +123,8 @@ static int tell_result(struct predict_thread *t, struct sample_result *result, c
     const struct predict_config *config = t->prediction->config;
     bool bad = !result->last && (result->status == STATUS_SKIPPED || result->status == STATUS_DATA);
     if (result->status == STATUS_OK) {
-        if (config->tally)
-            tally_add(config->tally, scores, result->sample.label);
+        if (config->tally && count_sample(config->tally, &result->sample, scores, err))
+            return err->status;
         return config->each ? config->each(config->self, &result->sample, scores, err) : STATUS_OK;
     }
     if (bad && config->skip)
@@ -147,6 +157,7 @@ static int tell_batch(struct predict_thread *t, int n, const float *all, struct 
     size_t classes =
         config->below ? below_size(config) : (size_t)model_classes(config->scoring.model);
     int status = STATUS_OK, row = 0;
+    net_targets(t->scorer.net, t->scorer.batch.target);
     if (config->tally && t->scorer.batch.n > 0)
         config->tally->loss += net_loss(t->scorer.net, t->scorer.batch.label);
     for (int i = 0; i < n && status == STATUS_OK; i++) {
@@ -215,7 +226,9 @@ static void *predict_thread(void *argument) {
 
 int predict(const struct predict_config *config, struct error *err) {
     struct prediction p = {.config = config, .err = err};
-    int status = scoring_open(&p.scoring, &config->scoring, err);
+    struct scoring_config scoring = config->scoring;
+    scoring.targets = source_targets(config->source);
+    int status = scoring_open(&p.scoring, &scoring, err);
     if (status)
         return status;
     turn_init(&p.turn);
@@ -226,5 +239,6 @@ int predict(const struct predict_config *config, struct error *err) {
     pthread_mutex_destroy(&p.reading);
     turn_free(&p.turn);
     scoring_close(&p.scoring);
-    return status ? status : p.status;
+    status = status ? status : p.status;
+    return status || !config->tally ? status : tally_settle(config->tally, err);
 }

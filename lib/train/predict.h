@@ -27,7 +27,7 @@ struct predict_config {
     int descriptor;                // of a pipe that the source reads; -1: none
     bool below;                    // `each` gets what the output layer reads, not its scores
     int threads;                   // each with its own context
-    struct tally *tally;           // counts the samples; may be NULL
+    struct tally *tally;           // counts the samples, of the figure that they have; may be NULL
     bool labelled;                 // a sample without a label the model knows is a bad one
     predict_sample *each;          // may be NULL
     predict_skip *skip;            // NULL: the first bad sample ends the prediction

@@ -98,7 +98,8 @@ static void add_sample(struct predictor *p, struct seat *seat, struct predictor_
         sample->status = image_decode(&seat->image, sample->bytes, sample->size, &p->scoring.decode,
                                       &sample->why);
     if (!sample->floats && sample->status == STATUS_OK)
-        sample->status = scorer_add_picture(&seat->scorer, &seat->image, LABEL_NONE, &sample->why);
+        sample->status =
+            scorer_add_picture(&seat->scorer, &seat->image, LABEL_NONE, NULL, &sample->why);
 }
 
 static void score_batch(struct predictor *p, struct seat *seat,

@@ -19,6 +19,8 @@ static struct input_config input_of(const struct scoring_config *config) {
         .channels = in.c,
         .height = in.h,
         .width = in.w,
+        .targets = config->targets,
+        .hot = model_goal(config->model) == GOAL_CLASSES,
         .advise = true,
     };
 }
@@ -46,7 +48,10 @@ int scorer_open(struct scorer *scorer, const struct scoring *scoring, struct err
         return error_nomem(err);
     scorer->batch.label = mem_zeroed(batch, sizeof *scorer->batch.label);
     scorer->batch.input = mem_floats(values);
-    if (!scorer->batch.label || !scorer->batch.input)
+    if (config->targets > 0)
+        scorer->batch.target = mem_array(batch, (size_t)config->targets * sizeof(float));
+    if (!scorer->batch.label || !scorer->batch.input ||
+        (config->targets > 0 && !scorer->batch.target))
         return error_nomem(err);
     if (input_open(&scorer->input, &scoring->input, err))
         return STATUS_IO;
@@ -59,13 +64,17 @@ void scorer_close(struct scorer *scorer) {
     input_close(&scorer->input);
     free(scorer->batch.label);
     free(scorer->batch.input);
+    free(scorer->batch.target);
     *scorer = (struct scorer){0};
 }
 
 int scorer_add_picture(struct scorer *scorer, const struct image *picture, int32_t label,
-                       struct error *err) {
+                       const float *targets, struct error *err) {
     struct batch *batch = &scorer->batch;
+    size_t count = (size_t)scorer->scoring->config.targets;
     batch->label[batch->n] = label;
+    if (batch->target)
+        memcpy(batch->target + (size_t)batch->n * count, targets, count * sizeof *targets);
     int status = input_put(&scorer->input, picture, 0, batch, batch->n, err);
     batch->n += status == STATUS_OK;
     return status;

@@ -18,8 +18,9 @@ struct scoring_config {
     const struct ops *before; // operations before the model's own; may be NULL
     const struct ops *input;  // the model's input operations; may be NULL
     struct decode_options decode;
-    int batch;  // samples a pass at most; 0: 256 where that is faster, else 32
-    bool exact; // never by prepared weights (model/prepared.h)
+    int targets; // numbers that samples have as targets; 0: a label at most
+    int batch;   // samples a pass at most; 0: 256 where that is faster, else 32
+    bool exact;  // never by prepared weights (model/prepared.h)
 };
 
 // What all threads share. Plain to read; {0} is not open, and can be closed.
@@ -47,11 +48,12 @@ struct scorer {
 int scorer_open(struct scorer *scorer, const struct scoring *scoring, struct error *err);
 void scorer_close(struct scorer *scorer);
 
-// Adds a sample to the mini-batch, which has room. The picture is decoded, before any operation;
+// Adds a sample to the mini-batch, which has room. Where samples have targets it has them, too. The
+// picture is decoded, before any operation;
 // the floats are channels x height x width, as after all operations. A sample that fails is
 // not added: STATUS_DATA, STATUS_IO.
 int scorer_add_picture(struct scorer *scorer, const struct image *picture, int32_t label,
-                       struct error *err);
+                       const float *targets, struct error *err);
 void scorer_add_floats(struct scorer *scorer, const float *values);
 
 // Passes the mini-batch, which may be empty, as number `number` of all threads, counted from 0

@@ -70,6 +70,7 @@ static double train_part(struct solo *solo, const struct batch *batch, const flo
                 solo->seed);
     net_mixed(net, batch->other ? batch->other + at : NULL,
               batch->share ? batch->share + at : NULL);
+    net_targets(net, batch_target(batch, at, net_outputs(net)));
     double loss = net_loss(net, labels);
     if (!isfinite(loss))
         return loss;

@@ -34,6 +34,8 @@ void tally_free(struct tally *tally) {
     free(tally->predicted);
     free(tally->correct);
     free(tally->confusion);
+    free(tally->outputs);
+    free(tally->ranks);
     *tally = (struct tally){0};
 }
 

@@ -57,9 +57,9 @@ struct trainer {
     bool examine; // the threads pause for a look at their units
     double reported_trained;
     struct trainer_progress late;
-    uint64_t heard;  // samples when a stream was last heard of
-    double heard_at; // when that was; INFINITY: its silence was said
-    double top1;     // below 0: never tested
+    uint64_t heard;     // samples when a stream was last heard of
+    double heard_at;    // when that was; INFINITY: its silence was said
+    struct best tested; // the last test
     struct best best;
     bool stop, save, ended;
     bool quit;      // it stops without saving
@@ -197,12 +197,11 @@ static int stop_testing(void *self, const struct batch *batch, int i, const floa
 }
 
 // The best checkpoint so far is kept, and where none is better for long the run ends.
-static int take_result(struct trainer *trainer, const struct tally *tally, struct error *err) {
+static int take_result(struct trainer *trainer, struct error *err) {
     struct checkpoint *checkpoint = &trainer->config->checkpoint;
     struct best *best = &trainer->best;
     int64_t patience = trainer->config->settings.patience;
-    trainer->save |=
-        best_take(best, tally_top1(tally), tally_loss(tally), checkpoint->clock, checkpoint->epoch);
+    trainer->save |= best_take(best, &trainer->tested);
     if (patience > 0 && best->worse >= (uint64_t)patience && !trainer->ended) {
         say_line(trainer, "%" PRIi64 " tests were not better than that of epoch %.4g: the run ends",
                  patience, best->epoch);
@@ -215,7 +214,7 @@ static int take_result(struct trainer *trainer, const struct tally *tally, struc
 static int test_model(struct trainer *trainer, struct error *err) {
     struct tally tally;
     double before = clock_seconds();
-    int status = tally_init(&tally, model_classes(trainer->model), err);
+    int status = tally_open(&tally, trainer->model, dataset_target_count(trainer->feed->test), err);
     if (status)
         return status;
     const struct evaluate_config how = {
@@ -228,12 +227,12 @@ static int test_model(struct trainer *trainer, struct error *err) {
     };
     status = feed_test(trainer->feed, &trainer->config->settings, &how, &tally, err);
     if (status == STATUS_OK) {
-        trainer->top1 = tally_top1(&tally);
+        trainer->tested = events_result(&tally, &trainer->config->checkpoint);
         char text[EVENTS_TEXT];
         events_eval_text(text, trainer->config->checkpoint.epoch, &tally);
         report_event(trainer, "eval", events_eval(&tally, clock_seconds() - before));
         say_line(trainer, "%s", text);
-        status = take_result(trainer, &tally, err);
+        status = take_result(trainer, err);
     }
     tally_free(&tally);
     return status == STATUS_STOPPED ? STATUS_OK : status;
@@ -393,7 +392,10 @@ static void watch_stream(struct trainer *trainer) {
     }
 }
 
+// 0: samples have targets, and no label to be guessed.
 static int classes_of(const struct trainer *trainer) {
+    if (trainer->config->settings.targets)
+        return 0;
     const struct dataset *train = trainer->feed->train;
     return train ? dataset_classes(train)->count : model_classes(trainer->model);
 }
@@ -499,12 +501,12 @@ static int train_stretch(struct trainer *trainer, struct error *err) {
 
 static int report_done(struct trainer *trainer, struct error *err) {
     const struct checkpoint *checkpoint = &trainer->config->checkpoint;
-    json_t *fields = json_pack("{s:f, s:o}", "seconds", clock_seconds() - trainer->started, "top1",
-                               trainer->top1 < 0 ? json_null() : json_real(trainer->top1));
+    json_t *fields = events_last(&trainer->tested);
+    json_put(&fields, "seconds", json_real(clock_seconds() - trainer->started));
     if (trainer->frozen)
         json_put(&fields, "frozen_passes",
                  json_integer((json_int_t)frozen_passed(trainer->frozen)));
-    int status = events_done(trainer->config->folder, checkpoint, trainer->top1, err);
+    int status = events_done(trainer->config->folder, checkpoint, &trainer->tested, err);
     if (status)
         json_decref(fields);
     else
@@ -597,6 +599,8 @@ static int open_feed(struct trainer *trainer, struct error *err) {
     int status = settings_check_texts(&config->settings, err);
     if (!status)
         status = settings_check_mixing(&config->settings, err);
+    if (!status)
+        status = settings_check_targets(&config->settings, err);
     if (!status)
         status = feed_open(&trainer->feed, &config->settings, trainer->model,
                            &config->checkpoint.classes, &config->data, err);
@@ -742,7 +746,6 @@ static int open_run(struct trainer *trainer, struct error *err) {
     trainer->model = trainer->config->checkpoint.model;
     trainer->kernels = kernels_best();
     trainer->threads = settings->threads > 0 ? (int)settings->threads : cpu_count();
-    trainer->top1 = -1;
     int status = check_learning(trainer->model, err);
     if (!status)
         status = settings_checkpoint_every(settings, &trainer->every_epochs,
@@ -798,7 +801,8 @@ int trainer_run(struct trainer_config *config, struct error *err) {
     if (!status) {
         char text[HEALTH_TEXT];
         report_start(&trainer);
-        if (trainer.feed->train && health_classes(text, trainer.model, classes_of(&trainer)))
+        if (trainer.feed->train && classes_of(&trainer) > 0 &&
+            health_classes(text, trainer.model, classes_of(&trainer)))
             say_line(&trainer, "%s", text);
         if (!config->settings.sync && trainer.threads > 1)
             say_line(&trainer, "%s",

@@ -37,6 +37,21 @@ run_with_store() {
     wait_end
 }
 
+# Runs whose samples have several classes each, or numbers.
+with_targets() {
+    python - <<'END'
+import numpy as np
+for name, count in ("train", 103), ("test", 60):
+    np.save(name + ".npy", (np.arange(3 * count) % 7 > 2).reshape(count, 3).astype(np.uint8))
+END
+    local way
+    for way in logistic linear; do
+        sed "s/^softmax/$way/" tiny.net >$way.net
+        run_ok adam-worker --model $way.net --data train.idx --targets train.npy --test test.idx \
+            --test-targets test.npy --epochs 1 --out $way
+    done
+}
+
 @test "the keys of adam-metrics(5) are those that programs write" {
     tiny_set
     printf '%s\n' 'model = tiny.net' 'data = train.idx' 'labels = train.lab' 'test = test.idx' \
@@ -45,7 +60,8 @@ run_with_store() {
     run_ok alone --metrics-every 0.1
     run_status 3 alone --rate 1e6 --decay 1 --force --out diverged
     run_with_store
-    written_keys run/metrics.jsonl alone/metrics.jsonl diverged/metrics.jsonl stored/metrics.jsonl >written
+    with_targets
+    written_keys {logistic,linear}/metrics.jsonl run/metrics.jsonl alone/metrics.jsonl diverged/metrics.jsonl stored/metrics.jsonl >written
     manual_keys >told
     # What only failures write; absent.bats reads that of data that are away, store.bats that of
     # servers that come back, powercut.bats that of runs that do, copies.bats that of copies.

@@ -6,12 +6,12 @@
 #include "core/random.h"
 #include "train/mix.h"
 
-enum { C = 2, H = 12, W = 20, SIZE = C * H * W, BATCH = 9, PAIRS = 6000 };
+enum { C = 2, H = 12, W = 20, SIZE = C * H * W, BATCH = 9, PAIRS = 6000, TARGETS = 2 };
 
 struct scene {
     float input[BATCH * SIZE];
     int32_t label[BATCH], other[BATCH];
-    float share[BATCH];
+    float share[BATCH], target[BATCH * TARGETS];
     uint64_t draw[BATCH];
     struct batch batch;
 };
@@ -37,7 +37,8 @@ static void mix_scene(struct scene *s, const struct mix *mix, int n, uint64_t dr
 }
 
 static struct mix mix_by(double mixup, double cutmix) {
-    return (struct mix){.mixup = mixup, .cutmix = cutmix, .shape = {C, H, W}, .seed = 3};
+    return (struct mix){
+        .mixup = mixup, .cutmix = cutmix, .shape = {C, H, W}, .outputs = TARGETS, .seed = 3};
 }
 
 static void test_mixup(struct tap *tap) {
@@ -65,6 +66,25 @@ static void test_mixup(struct tap *tap) {
         CHECK(tap, s.share[0] == 1 && s.share[3] == 1 && s.share[1] < 1);
         for (int k = 0; k < SIZE; k++)
             CHECK(tap, s.input[k] == value_of(0, k) && s.input[3 * SIZE + k] == value_of(3, k));
+    });
+    TEST(tap, "targets are mixed as their samples are, by either way", {
+        for (int way = 0; way < 2; way++) {
+            const struct mix by = way ? mix_by(0, 1) : mix;
+            open_scene(&s, BATCH, 1);
+            for (int i = 0; i < BATCH * TARGETS; i++)
+                s.target[i] = (float)i;
+            for (int i = 0; i < BATCH; i++)
+                s.label[i] = -1;
+            s.batch.target = s.target;
+            mix_batch(&by, &s.batch, s.other, s.share);
+            CHECK(tap, s.share[0] < 1);
+            for (int i = 0; i < BATCH * TARGETS; i++) {
+                int mine = i / TARGETS, other = BATCH - 1 - mine;
+                float theirs = (float)(other * TARGETS + i % TARGETS);
+                CHECK_NEAR(tap, s.target[i],
+                           s.share[mine] * (float)i + (1 - s.share[mine]) * theirs, 1e-5);
+            }
+        }
     });
     TEST(tap, "what a pair draws hangs on the seed and its two samples alone", {
         static struct scene same, others;

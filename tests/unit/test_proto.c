@@ -333,8 +333,8 @@ static void test_samples(struct tap *tap) {
             7, 8, 9, 10, 11,  12,                        // values
         };
         uint64_t payload[(sizeof golden + 7) / 8] = {0};
-        CHECK_INT(tap, proto_samples_bytes(3, 2), sizeof golden);
-        const struct proto_samples all = proto_samples_in(payload, 3, 2);
+        CHECK_INT(tap, proto_samples_bytes(3, 0, 2), sizeof golden);
+        const struct proto_samples all = proto_samples_in(payload, 3, 0, 2);
         for (uint32_t i = 0; i < 3; i++) {
             all.keys[i] = i + 1;
             all.labels[i] = i == 1 ? -1 : (int32_t)i + 4;
@@ -346,6 +346,27 @@ static void test_samples(struct tap *tap) {
         CHECK_INT(tap, part.keys[1], 3);
         CHECK_INT(tap, part.labels[0], -1);
         CHECK_INT(tap, *(uint8_t *)proto_sample_values(&part, 1), 11);
+    });
+}
+
+static void test_targets(struct tap *tap) {
+    TEST(tap, "targets lie behind the labels, whole and in part", {
+        static const uint8_t golden[] = {
+            1,   0,   0,   0,   0,   0,   0,   0,   2, 0, 0, 0,    0, 0, 0,   0,    // keys
+            255, 255, 255, 255, 255, 255, 255, 255,                                 // labels
+            0,   0,   128, 63,  0,   0,   0,   0,   0, 0, 0, 0xbf, 0, 0, 160, 0x40, // targets
+            7,   8,   9,   10,                                                      // values
+        };
+        uint64_t payload[(sizeof golden + 7) / 8] = {0};
+        CHECK_INT(tap, proto_samples_bytes(2, 2, 2), sizeof golden);
+        memcpy(payload, golden, sizeof golden);
+        const struct proto_samples all = proto_samples_in(payload, 2, 2, 2);
+        const struct proto_samples last = proto_samples_part(&all, 1, 1);
+        CHECK_NEAR(tap, all.targets[0], 1, 0);
+        CHECK_NEAR(tap, last.targets[0], -0.5, 0);
+        CHECK_NEAR(tap, last.targets[1], 5, 0);
+        CHECK_INT(tap, last.labels[0], -1);
+        CHECK_INT(tap, *(uint8_t *)proto_sample_values(&last, 0), 9);
     });
 }
 
@@ -495,5 +516,6 @@ int main(void) {
     test_frames(&tap);
     test_table(&tap);
     test_samples(&tap);
+    test_targets(&tap);
     return tap_done(&tap);
 }

@@ -15,8 +15,8 @@ enum { BATCH = 43, INPUTS = 3 * 12 * 12, CLASSES = 4 };
 #define TOLERANCE 2e-5
 
 // Of few weights, so that it passes many samples in parts.
-static const char model_text[] = "input 3x12x12\nconv maps=8 kernel=3 pad=1 act=relu\n"
-                                 "maxpool size=2\nsoftmax units=4\n";
+#define BELOW "input 3x12x12\nconv maps=8 kernel=3 pad=1 act=relu\nmaxpool size=2\n"
+static const char model_text[] = BELOW "softmax units=4\n";
 
 struct scene {
     struct model *model;
@@ -25,12 +25,14 @@ struct scene {
     int32_t label[BATCH], other[BATCH]; // the second one where samples are mixed
     float share[BATCH];
     uint64_t draw[BATCH];
+    float targets[BATCH * CLASSES];
+    float *target; // these; NULL: samples have labels
 };
 
-static void open_scene(struct scene *s) {
+static void open_model(struct scene *s, const char *text) {
     struct random random = random_stream(4, 2, 0);
     *s = (struct scene){0};
-    if (model_parse(&s->model, "test.net", model_text, NULL, 0, NULL))
+    if (model_parse(&s->model, "test.net", text, NULL, 0, NULL))
         abort();
     s->parameters = mem_floats(s->model->parameter_count);
     s->gradient = mem_floats(s->model->parameter_count);
@@ -44,6 +46,18 @@ static void open_scene(struct scene *s) {
     }
 }
 
+static void open_scene(struct scene *s) {
+    open_model(s, model_text);
+}
+
+static void open_numbers(struct scene *s) {
+    open_model(s, BELOW "linear units=4\n");
+    struct random random = random_stream(5, 2, 0);
+    for (int i = 0; i < BATCH * CLASSES; i++)
+        s->targets[i] = random_normal(&random);
+    s->target = s->targets;
+}
+
 static void close_scene(struct scene *s) {
     free(s->parameters), free(s->gradient);
     model_free(s->model);
@@ -55,6 +69,7 @@ static double train(struct tap *tap, struct scene *s, int n, bool whole) {
     struct optimizer optimizer = {.rule = RULE_SGD};
     struct batch batch = {.input = s->input,
                           .label = s->label,
+                          .target = s->target,
                           .other = s->other,
                           .share = s->share,
                           .draw = s->draw,
@@ -91,6 +106,16 @@ static void test_parts(struct tap *tap) {
         struct scene whole, parts;
         open_scene(&whole);
         open_scene(&parts);
+        double loss = train(tap, &whole, BATCH, true);
+        CHECK_NEAR(tap, train(tap, &parts, BATCH, false), loss, 1e-4 * loss);
+        check_same(tap, &whole, &parts);
+        close_scene(&whole);
+        close_scene(&parts);
+    });
+    TEST(tap, "samples that have targets do so, too", {
+        struct scene whole, parts;
+        open_numbers(&whole);
+        open_numbers(&parts);
         double loss = train(tap, &whole, BATCH, true);
         CHECK_NEAR(tap, train(tap, &parts, BATCH, false), loss, 1e-4 * loss);
         check_same(tap, &whole, &parts);

@@ -219,7 +219,6 @@ int checkpointer_open(struct checkpointer **out, const struct checkpointer_confi
     if (!s)
         return error_nomem(err);
     s->config = *config;
-    s->result.top1 = -1;
     if (config->resume && !(s->resume = mem_string(config->resume))) {
         checkpointer_close(s);
         return error_nomem(err);

@@ -50,16 +50,17 @@ struct checkpointer_job {
 
 struct checkpointer_result {
     struct checkpointer_job job;
-    struct error err;   // status: how it ended
-    bool hopeless;      // it ended so for good, whatever the status: a part of what it goes on from
-                        // is not where it was
-    uint64_t samples;   // of an epoch
-    uint64_t skipped;   // with initialise: the checkpoint's, as in the job
-    uint64_t clock;     // of the copy
-    double epoch, top1; // top1 below 0: not tested yet
-    struct best best;   // of all tests
-    uint64_t bytes;     // of the checkpoint
-    char path[1024];    // of it; "": none
+    struct error err; // status: how it ended
+    bool hopeless;    // it ended so for good, whatever the status: a part of what it goes on from
+                      // is not where it was
+    uint64_t samples; // of an epoch
+    uint64_t skipped; // with initialise: the checkpoint's, as in the job
+    uint64_t clock;   // of the copy
+    double epoch;
+    struct best last; // test; {0}: none yet
+    struct best best; // of all tests
+    uint64_t bytes;   // of the checkpoint
+    char path[1024];  // of it; "": none
 };
 
 int checkpointer_open(struct checkpointer **out, const struct checkpointer_config *config,

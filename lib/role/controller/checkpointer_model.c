@@ -116,16 +116,15 @@ int checkpointer_test(struct checkpointer *s, struct error *err) {
         .each = keep_testing,
         .self = s,
     };
-    int status = tally_init(&tally, model_classes(s->checkpoint.model), err);
+    int status = tally_open(&tally, s->checkpoint.model, dataset_target_count(s->feed->test), err);
     if (status)
         return status;
     status = feed_test(s->feed, &s->settings, &how, &tally, err);
     if (!status) {
         char text[EVENTS_TEXT];
-        s->result.top1 = tally_top1(&tally);
+        s->result.last = events_result(&tally, &s->checkpoint);
         if (s->job.save)
-            s->improved = best_take(&s->best, tally_top1(&tally), tally_loss(&tally),
-                                    s->checkpoint.clock, s->checkpoint.epoch);
+            s->improved = best_take(&s->best, &s->result.last);
         events_eval_text(text, s->checkpoint.epoch, &tally);
         checkpointer_report(s, "eval", events_eval(&tally, clock_seconds() - before));
         checkpointer_say(s, "%s", text);
@@ -201,10 +200,8 @@ int checkpointer_save(struct checkpointer *s, struct error *err) {
 }
 
 int checkpointer_finish(struct checkpointer *s, struct error *err) {
-    double top1 = s->result.top1;
-    int status = events_done(s->config.folder, &s->checkpoint, top1, err);
+    int status = events_done(s->config.folder, &s->checkpoint, &s->result.last, err);
     if (!status)
-        checkpointer_report(s, "done",
-                            json_pack("{s:o}", "top1", top1 < 0 ? json_null() : json_real(top1)));
+        checkpointer_report(s, "done", events_last(&s->result.last));
     return status;
 }

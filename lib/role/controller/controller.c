@@ -435,7 +435,6 @@ static int open_controller(struct controller *c, struct error *err) {
         doors_lead(c->doors, c->cluster->run, c->model_hash);
     if (!status)
         status = doors_listen(c->doors, err);
-    c->top1 = -1;
     c->stage_began = clock_seconds();
     return status;
 }

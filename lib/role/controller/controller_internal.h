@@ -43,7 +43,6 @@ struct controller {
     double ended;           // epoch at which the end of the run was agreed; 0: it goes on
     double saved_at;        // clock_seconds of the last checkpoint
     double retry;           // clock_seconds before which a job that failed is not tried again
-    double top1;            // below 0: not tested yet
     uint64_t clock;         // of the last copy
     bool stop_wanted, stop_now, diverged;
     bool all_left;                    // nobody is left of a run that is stopping

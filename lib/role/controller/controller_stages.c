@@ -217,7 +217,6 @@ int controller_take_result(struct controller *c, struct error *err) {
     if (result.err.status)
         return take_failure(c, &result, err);
     c->trouble[0] = 0;
-    c->top1 = result.top1;
     c->clock = result.clock;
     controller_answer_saves(&c->saving, &result, NULL);
     if (result.job.attach)

@@ -260,9 +260,10 @@ static int open_data(struct data_server *server, struct error *err) {
         status = checkpoint_check_names(picture_cache_classes(server->pictures), err);
     if (status)
         return status;
-    serving_say(&server->o->hooks, "%s%s: %" PRIu64 " samples of %d classes", o->paths[0],
+    serving_say(&server->o->hooks, "%s%s: %" PRIu64 " samples %s %d %s", o->paths[0],
                 o->path_count > 1 ? " and others" : "", picture_cache_whole(server->pictures),
-                picture_cache_classes(server->pictures)->count);
+                o->source.targets ? "with" : "of", picture_cache_classes(server->pictures)->count,
+                o->source.targets ? "targets" : "classes");
     const struct data_service_options service = {o->paths[0], server->pictures, say_text, server};
     return data_service_open(&server->service, &service, err);
 }

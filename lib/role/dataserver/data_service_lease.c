@@ -13,7 +13,7 @@
 struct sending {
     struct dealer *dealer;
     struct buffer *buffer;
-    struct link_part parts[3];
+    struct link_part parts[4];
 };
 
 static void batch_sent(void *context) {
@@ -37,9 +37,10 @@ static void send_batch(const struct data_request *request, const struct leased_b
         .buffer = leased->buffer,
         .parts = {{samples->keys, n * sizeof *samples->keys},
                   {samples->labels, n * sizeof *samples->labels},
+                  {samples->targets, (size_t)n * samples->target_count * sizeof *samples->targets},
                   {samples->values, n * samples->value_bytes}},
     };
-    const struct link_payload payload = {sending->parts, 3, batch_sent, sending};
+    const struct link_payload payload = {sending->parts, 4, batch_sent, sending};
     const struct proto_batch batch = {
         .lease = leased->lease.number,
         .deadline = (uint32_t)fmin(leased->lease.deadline * 1000, UINT32_MAX),

@@ -50,6 +50,8 @@ static bool is_hardsync(const struct worker *worker) {
 
 int worker_open_data(struct worker *worker, struct error *err) {
     const struct shape shape = model_input(worker->model)->out;
+    enum goal goal = model_goal(worker->model);
+    int outputs = model_classes(worker->model);
     int takers = home_servers_sync(worker->home) ? 1 : worker->threads;
     const struct data_client_options options = {
         .hello = hello_of(worker),
@@ -57,7 +59,10 @@ int worker_open_data(struct worker *worker, struct error *err) {
                   .channels = shape.c,
                   .height = shape.h,
                   .width = shape.w,
-                  .classes = model_classes(worker->model),
+                  .classes = goal == GOAL_NUMBERS ? 0 : outputs,
+                  .targets = outputs,
+                  .hot = goal == GOAL_CLASSES,
+                  .label = goal == GOAL_CLASS,
                   .seed = (uint64_t)worker->settings.seed},
         .batch = (int)worker->settings.batch,
         .ahead = 2 * takers + 2,
