@@ -1,5 +1,6 @@
 // Data servers that lie: what they say of their data, or of a batch, cannot be. The worker takes
 // nothing of it, ends its supply, and names the server.
+#include <math.h>
 #include <stdlib.h>
 
 #include "../helper/tap.h"
@@ -9,7 +10,7 @@
 #include "proto/samples.h"
 #include "remote/data_client.h"
 
-enum { SIDE = 4, VALUES = SIDE * SIDE, SAMPLES = 100, BATCH = 8 };
+enum { SIDE = 4, VALUES = SIDE * SIDE, SAMPLES = 100, BATCH = 8, TARGETS = 2 };
 enum { BYTES = BATCH * (PROTO_SAMPLE_HEAD + VALUES) }; // of an honest batch
 
 struct liar {
@@ -18,8 +19,9 @@ struct liar {
     struct proto_data data;
     struct proto_batch batch;
     size_t bytes; // of its payload
-    uint8_t payload[2 * BYTES];
+    _Alignas(uint64_t) uint8_t payload[2 * BYTES];
     struct link_part part;
+    struct input_config input; // what the worker reads of it
 };
 
 static enum proto_refusal welcome_all(void *context, struct link *link,
@@ -55,6 +57,8 @@ static void liar_open(struct tap *tap, struct liar *liar) {
                  .value = PROTO_VALUE_BYTE},
         .batch = {.lease = 1, .deadline = 60000, .samples = BATCH},
         .bytes = BYTES,
+        .input =
+            {.channels = 1, .height = SIDE, .width = SIDE, .classes = TARGETS, .targets = TARGETS},
     };
     const struct link_options options = {
         .handlers = {.context = liar, .hello = welcome_all, .request = answer}};
@@ -79,7 +83,7 @@ static void route(struct data_client *client, const struct liar *liar) {
 static bool take(struct tap *tap, struct liar *liar, struct error *err) {
     const struct data_client_options options = {
         .hello = {.role = PROTO_ROLE_WORKER, .session = 1},
-        .input = {.channels = 1, .height = SIDE, .width = SIDE, .classes = 2},
+        .input = liar->input,
         .batch = BATCH,
         .ahead = 1,
         .takers = 1,
@@ -183,10 +187,66 @@ static void test_batches(struct tap *tap) {
     });
 }
 
+// The same with targets: those of a logistic output.
+static float *open_targets(struct tap *tap, struct liar *liar) {
+    liar_open(tap, liar);
+    liar->input.hot = true;
+    liar->bytes = BYTES + BATCH * TARGETS * sizeof(float);
+    struct proto_samples samples = proto_samples_in(liar->payload, BATCH, TARGETS, VALUES);
+    for (int i = 0; i < BATCH; i++)
+        samples.labels[i] = -1;
+    for (int i = 0; i < BATCH * TARGETS; i++)
+        samples.targets[i] = (float)(i % 3 == 0);
+    return samples.targets;
+}
+
+static void test_targets(struct tap *tap) {
+    struct liar liar;
+    struct error err;
+    TEST(tap, "targets that the model learns are taken", {
+        open_targets(tap, &liar);
+        CHECK(tap, take(tap, &liar, &err));
+        float *targets = open_targets(tap, &liar);
+        targets[3] = 0.5f;
+        liar.input.hot = false;
+        CHECK(tap, take(tap, &liar, &err));
+    });
+    TEST(tap, "those that it does not learn are not, nor what is no number", {
+        open_targets(tap, &liar)[BATCH * TARGETS - 1] = 2;
+        check_lie(tap, &liar, "target 1 is 2");
+        open_targets(tap, &liar)[0] = NAN;
+        check_lie(tap, &liar, "target 0 is not finite");
+        open_targets(tap, &liar)[0] = INFINITY;
+        liar.input.hot = false;
+        check_lie(tap, &liar, "target 0 is not finite");
+        open_targets(tap, &liar);
+        liar.input.label = true;
+        check_lie(tap, &liar, "there are targets, where the model learns labels");
+        liar_open(tap, &liar);
+        liar.input.classes = 0;
+        check_lie(tap, &liar, "there are no targets");
+    });
+    TEST(tap, "nor targets beside labels, more of them, fewer, or parts of some", {
+        open_targets(tap, &liar);
+        proto_samples_in(liar.payload, BATCH, TARGETS, VALUES).labels[BATCH - 1] = 0;
+        check_lie(tap, &liar, "a label and targets");
+        open_targets(tap, &liar);
+        liar.bytes -= BATCH * sizeof(float);
+        check_lie(tap, &liar, "a batch of 8 samples");
+        open_targets(tap, &liar);
+        liar.input.targets = liar.input.classes = TARGETS + 1;
+        check_lie(tap, &liar, "a batch of 8 samples");
+        open_targets(tap, &liar);
+        liar.bytes--;
+        check_lie(tap, &liar, "a batch of 8 samples");
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_honest(&tap);
     test_data(&tap);
     test_batches(&tap);
+    test_targets(&tap);
     return tap_done(&tap);
 }
