@@ -77,10 +77,16 @@ static double number_member(const json_t *line, const char *name) {
 static const struct source_member {
     const char *event, *name;
 } members[HISTORY_CURVES] = {
-    [CURVE_LOSS] = {"train", "loss"},          [CURVE_RATE] = {"train", "rate"},
-    [CURVE_SPEED] = {"train", "images_per_s"}, [CURVE_WAIT] = {"train", "wait"},
-    [CURVE_TEST_LOSS] = {"eval", "loss"},      [CURVE_TOP1] = {"eval", "top1"},
-    [CURVE_TOP5] = {"eval", "top5"},           [CURVE_STALENESS] = {"ps", "staleness"},
+    [CURVE_LOSS] = {"train", "loss"},
+    [CURVE_RATE] = {"train", "rate"},
+    [CURVE_SPEED] = {"train", "images_per_s"},
+    [CURVE_WAIT] = {"train", "wait"},
+    [CURVE_TEST_LOSS] = {"eval", "loss"},
+    [CURVE_TOP1] = {"eval", "top1"},
+    [CURVE_TOP5] = {"eval", "top5"},
+    [CURVE_MAP] = {"eval", "map"},
+    [CURVE_R2] = {"eval", "r2"},
+    [CURVE_STALENESS] = {"ps", "staleness"},
 };
 
 static struct learner *learner_of(struct history *history, int64_t rank) {

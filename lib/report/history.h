@@ -20,6 +20,8 @@ enum curve_of {
     CURVE_TEST_LOSS,
     CURVE_TOP1, // of testing, 0..1
     CURVE_TOP5,
+    CURVE_MAP,       // mean average precision of testing, 0..1
+    CURVE_R2,        // of testing
     CURVE_STALENESS, // mean, of updates on the parameter servers
     HISTORY_CURVES,
 };

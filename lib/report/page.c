@@ -68,22 +68,47 @@ static double json_number_in(const json_t *object, const char *name) {
     return json_number_value(json_object_get(object, name)); // 0 when there is none
 }
 
+// What tests say of a model, by what samples have: labels, several classes, numbers.
+static const struct page_goal {
+    size_t curve;
+    const char *name;
+} goals[] = {
+    {CURVE_TOP1, "test accuracy"},
+    {CURVE_MAP, "mean average precision"},
+    {CURVE_R2, "R2 of the test"},
+};
+
+static const struct page_goal *goal_of(const struct history *history) {
+    size_t i = sizeof goals / sizeof *goals - 1;
+    while (i > 0 && history->curves[goals[i].curve].n == 0)
+        i--;
+    return &goals[i];
+}
+
+static void goal_text(char text[MARKUP_NUMBER], const struct page_goal *goal, double value) {
+    if (goal->curve == CURVE_R2)
+        snprintf(text, MARKUP_NUMBER, "%.3g", value);
+    else
+        markup_percent(text, value);
+}
+
 // What the reviewed checkpoint reaches, else what the last test of the run said.
 static void accuracy_tile(FILE *out, const struct page *page) {
-    const struct curve *top1 = &page->history->curves[CURVE_TOP1];
+    const struct page_goal *goal = goal_of(page->history);
+    const struct curve *curve = &page->history->curves[goal->curve];
     char value[MARKUP_NUMBER], best[MARKUP_NUMBER], more[128] = "";
     size_t at = 0;
-    double last = page->review ? tally_top1(&page->review->tally) : curve_last(top1);
+    double last = page->review ? tally_top1(&page->review->tally) : curve_last(curve);
     if (!isfinite(last)) {
-        put_tile(out, "not tested", "test accuracy", "");
+        put_tile(out, "not tested", goal->name, "");
         return;
     }
-    markup_percent(value, last);
-    if (top1->n > 1) {
-        markup_percent(best, curve_best(top1, &at));
-        snprintf(more, sizeof more, "best %s at epoch %.3g", best, top1->epoch[at]);
+    goal_text(value, goal, last);
+    if (curve->n > 1) {
+        goal_text(best, goal, curve_best(curve, &at));
+        snprintf(more, sizeof more, "best %s at epoch %.3g", best, curve->epoch[at]);
     }
-    put_tile(out, value, "test accuracy", more);
+    put_tile(out, value, goal->name, more);
 }
 
 static void loss_tile(FILE *out, const struct page *page) {

@@ -195,6 +195,20 @@ same_weights() {
     [ "$(adam-eval --model run --data test.npy --print predictions | head -n 1 | cut -f1,2,4)" = $'0000000\tup\tdown' ]
     run_ok adam-ctl report run -o page.html
     grep -q '<svg' page.html
+    grep -q 'R2 of the test' page.html
+    run_ok adam-ctl compare run
+}
+
+@test "a service answers with the numbers that adam-eval prints" {
+    learn numbers.net train-numbers.tsv --epochs 1 --out run
+    adam-eval --model run --data test.npy --print predictions --json -q | head -n 2 | jq -c .outputs >wanted
+    python -c 'import json, numpy; print(json.dumps({"instances": (numpy.load("test.npy")[:2] / 255 - 0.4).tolist()}))' >body
+    start adam-eval --model run --listen http://127.0.0.1:0 --port-file port -q
+    wait_for test -s port
+    curl -s -H 'Content-Type: application/json' --data-binary @body "$(cat port)/predict" >answer
+    [ "$(jq -c '.predictions[].outputs | keys' answer)" = $'["down","up"]\n["down","up"]' ]
+    near "$(jq -r '.predictions[].outputs | "\(.up) \(.down)"' answer | paste -sd' ')" \
+        "$(jq -r '"\(.up) \(.down)"' wanted | paste -sd' ')"
 }
 
 @test "data servers without targets, or with those of another model, end the run that wants some" {
