@@ -420,8 +420,8 @@
     F(U64, whole, 0, "samples of the data set")                                                    \
     F(U64, first, 0, "of them in this server's range")                                             \
     F(U64, samples, 0, "in this server's range")                                                   \
-    F(U32, digest, 0, "CRC-32 over keys and labels of the data set")                               \
-    F(U32, classes, 0, "numbers of labels")                                                        \
+    F(U32, digest, 0, "CRC-32 over keys, labels and targets of the data set")                      \
+    F(U32, classes, 0, "numbers of labels, or of targets")                                         \
     F(U32, channels, 0, "of a picture")                                                            \
     F(U32, height, 0, "of a picture")                                                              \
     F(U32, width, 0, "of a picture")                                                               \
@@ -608,8 +608,9 @@
     M(0x8401, DATA, data, NONE, 0, "this data set")                                                \
     M(0x0402, LEASE, lease, BATCH, 0, "asks for samples to train on")                              \
     M(0x8402, BATCH, batch, NONE, 1,                                                               \
-      "samples: hashes of their keys (64 bits each); labels (32 bits each); targets of each, if "  \
-      "they have such; values of each, height x width x channels")                                 \
+      "samples: hashes of their keys (64 bits each); labels (32 bits each); where these are -1, "  \
+      "targets of each (32-bit floats), as many as the length of the payload says; values of "     \
+      "each, height x width x channels")                                                           \
     M(0x0403, FINISH, finish, PROGRESS, 0, "leases are trained on, or given back")                 \
     M(0x8403, PROGRESS, progress, NONE, 0, "how far the epoch is")                                 \
     M(0x0404, GET_CURSOR, get_cursor, CURSOR, 0, "what must a checkpoint remember?")               \
