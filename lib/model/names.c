@@ -50,9 +50,20 @@ static bool is_letter(char c) {
 
 static bool is_name(const char *text, size_t length) {
     for (size_t i = 0; i < length; i++)
-        if (!is_letter(text[i]) && (i == 0 || !text[i] || !strchr("0123456789_-", text[i])))
+        if (!is_letter(text[i]) && (i == 0 || !text[i] || !strchr("0123456789_-.", text[i])))
             return false;
-    return length <= SCRIPT_NAME_MAX;
+    return length <= SCRIPT_NAME_MAX && text[length - 1] != '.';
+}
+
+// What optimizers keep of the layer c1 is called momentum.c1 in checkpoints (rule/optimizer.h).
+static bool is_kept_name(const char *text, size_t length) {
+    static const char *const kept[] = {"momentum", "nesterov", "adagrad",
+                                       "rmsprop",  "adam",     "adamw"};
+    const char *dot = memchr(text, '.', length);
+    for (size_t i = 0; dot && i < sizeof kept / sizeof *kept; i++)
+        if (strlen(kept[i]) == (size_t)(dot - text) && !memcmp(kept[i], text, (size_t)(dot - text)))
+            return true;
+    return false;
 }
 
 // The word behind the type is the name, if it is bare.
@@ -64,10 +75,15 @@ static int given_name(const struct script *script, struct statement *statement, 
     const struct word *word = &statement->words[1];
     if (!is_name(word->value, word->value_length))
         return script_error_word(script, word, err,
-                                 "%s: '%.*s' is no name: a letter, then letters, digits, '_' and "
-                                 "'-', at most %d",
+                                 "%s: '%.*s' is no name: a letter, then letters, digits, '_', '-' "
+                                 "and within it '.', at most %d",
                                  statement->type->name, SHOWN(word->value_length), word->value,
                                  SCRIPT_NAME_MAX);
+    if (is_kept_name(word->value, word->value_length))
+        return script_error_word(script, word, err,
+                                 "%s: '%.*s' is no name: checkpoints call so what an optimizer "
+                                 "keeps",
+                                 statement->type->name, SHOWN(word->value_length), word->value);
     memcpy(statement->name, word->value, word->value_length);
     return STATUS_OK;
 }

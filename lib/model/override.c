@@ -33,16 +33,19 @@ static bool can_be_written(const struct override *set) {
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-"
 #define SPECIAL "*?[]!^" // of patterns
 
+// Names of layers may have dots, keys have none.
 static int set_cut(struct override *set, const char *text, struct error *err) {
     *set = (struct override){.text = text, .layer = text};
-    set->layer_length = strspn(text, LETTERS SPECIAL);
-    const char *dot = text + set->layer_length;
-    if (*dot == '.')
-        set->key_length = strspn(dot + 1, LETTERS);
-    if (set->layer_length == 0 || set->key_length == 0 || dot[1 + set->key_length] != '=')
+    size_t length = strspn(text, LETTERS SPECIAL ".");
+    const char *dot = memrchr(text, '.', length);
+    if (dot) {
+        set->layer_length = (size_t)(dot - text);
+        set->key_length = length - set->layer_length - 1;
+    }
+    if (set->layer_length == 0 || set->key_length == 0 || text[length] != '=')
         return set_error(set, err, "must be LAYER.KEY=VALUE, as in c1.maps=20");
     set->key = dot + 1;
-    set->value = set->key + set->key_length + 1;
+    set->value = text + length + 1;
     set->value_length = strlen(set->value);
     if (!can_be_written(set))
         return set_error(set, err, "the value has both kinds of quotes, or is no plain text");

@@ -10,6 +10,7 @@
 #include "model/layer.h"
 #include "model/net.h"
 #include "model/table.h"
+#include "rule/optimizer.h"
 
 static struct model *parse(struct tap *tap, const char *text) {
     struct model *model;
@@ -210,10 +211,15 @@ static void test_words(struct tap *tap) {
          "    2 | dense d1 d2 units=5\n"
          "      |          ^~"},
         {"input 4\ndense 5 units=5\nsoftmax units=10\n",
-         "t.net:2:7: error: dense: '5' is no name: a letter, then letters, digits, '_' and '-', at "
-         "most 63\n"
+         "t.net:2:7: error: dense: '5' is no name: a letter, then letters, digits, '_', '-' and "
+         "within it '.', at most 63\n"
          "    2 | dense 5 units=5\n"
          "      |       ^"},
+        {"input 4\ndense a. units=5\nsoftmax units=10\n",
+         "t.net:2:7: error: dense: 'a.' is no name: a letter, then letters, digits, '_', '-' and "
+         "within it '.', at most 63\n"
+         "    2 | dense a. units=5\n"
+         "      |       ^~"},
         {"input 4\ndense \x1b[2J units=5\nsoftmax units=10\n",
          "t.net:2:7: error: control character 0x1b\n"
          "    2 | dense ?[2J units=5\n"
@@ -491,6 +497,36 @@ static void check_output(struct tap *tap, const struct model *model, const char 
              c, h, w);
 }
 
+static void refuse_kept_name(struct tap *tap, const char *kept) {
+    char text[96];
+    struct model *model;
+    struct error err = {0};
+    snprintf(text, sizeof text, "input 4\ndense %s.a units=5\nsoftmax units=10\n", kept);
+    CHECK_INT(tap, model_parse(&model, "t.net", text, NULL, 0, &err), STATUS_DATA);
+    CHECK(tap, strstr(err.text, "checkpoints call so what an optimizer keeps") != NULL);
+}
+
+static void test_dots(struct tap *tap) {
+    static const char text[] = "input 4\ndense a.0.x units=5\ndense momentum units=5\n"
+                               "softmax units=10\n";
+    TEST(tap, "names may have dots, behind which overrides find the key", {
+        static const char *const sets[] = {"a.0.x.units=6", "a.*.act=relu"};
+        struct model *model;
+        struct error err = {0};
+        CHECK_INT(tap, model_parse(&model, "t.net", text, sets, 2, &err), STATUS_OK);
+        CHECK_TEXT(tap, model->layers[1].name, "a.0.x");
+        CHECK_INT(tap, model->layers[1].units, 6);
+        CHECK_INT(tap, model->layers[1].act, ACT_RELU);
+        model_free(model);
+        refuse(tap, text, "a.0.x=6", STATUS_USAGE, "--set a.0.x=6: no layer named 'a.0'");
+    });
+    TEST(tap, "no layer has the name of what any optimizer keeps", {
+        for (int rule = 0; rule_names[rule]; rule++)
+            for (int state = 0; state < optimizer_states((enum rule)rule); state++)
+                refuse_kept_name(tap, optimizer_state_name((enum rule)rule, state));
+    });
+}
+
 static void test_examples(struct tap *tap) {
     TEST(tap, "the net of Adam 4.3.3 has the sizes of the paper", {
         struct model *model = read_example(tap, "mnist");
@@ -758,6 +794,7 @@ int main(void) {
     test_excerpt(&tap);
     test_values(&tap);
     test_set(&tap);
+    test_dots(&tap);
     test_examples(&tap);
     test_init(&tap);
     test_limits(&tap);
