@@ -80,7 +80,7 @@ PROOF_TOOLS = spin                 # explores all states of a model
 FUZZ_TOOLS = clang libclang-rt-dev
 # The peers we measure beside; OpenBLAS of the OpenMP flavour is the one whose threads do not
 # fight with those of PyTorch.
-BENCH_TOOLS = python3-numpy python3-pil python3-opencv python3-torch libopenblas0-openmp
+BENCH_TOOLS = python3-numpy python3-pil python3-opencv python3-torch python3-torchvision libopenblas0-openmp
 
 CC = gcc
 AR = gcc-ar
@@ -173,7 +173,7 @@ $(ONNX_FORMAT).c $(ONNX_FORMAT).h &: $(ONNX_FOLDER)/onnx.proto $(BUILD)/flags
 $(ONNX_FORMAT).o: $(ONNX_FORMAT).c
 	$(CC) $(ALL_CPPFLAGS) -DNDEBUG $(ALL_CFLAGS) -c -o $@ $<
 $(BUILD)/lib/onnx/%.o: private NEEDED_CPPFLAGS += -I$(BUILD)/lib/onnx
-$(BUILD)/lib/onnx/graph.o: | $(ONNX_FORMAT).h
+$(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/onnx/*.c)): | $(ONNX_FORMAT).h
 $(BUILD)/lib/answer/page.o: lib/answer/page.html
 
 # Made anew each time, so that no object of a deleted source stays in it; it only names

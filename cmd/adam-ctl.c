@@ -14,6 +14,7 @@ enum { SUBCOMMANDS = 32 };
 struct options {
     struct model_options model;
     struct export_options export;
+    struct import_options import;
     struct picture_options picture;
     struct compare_options compare;
     struct controller_options controller;
@@ -26,6 +27,7 @@ struct options {
 static size_t all_subcommands(struct subcommand *subcommands, struct options *options) {
     size_t count = model_subcommands(subcommands, &options->model);
     count += export_subcommands(subcommands + count, &options->export);
+    count += import_subcommands(subcommands + count, &options->import);
     count += picture_subcommands(subcommands + count, &options->picture);
     count += compare_subcommands(subcommands + count, &options->compare);
     count += controller_subcommands(subcommands + count, &options->controller);

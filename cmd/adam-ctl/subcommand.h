@@ -57,6 +57,12 @@ struct export_options { // export
 };
 size_t export_subcommands(struct subcommand *subcommands, struct export_options *options);
 
+struct import_options { // import
+    const char *out, *ops, *shape, *classes, *scores;
+    bool force;
+};
+size_t import_subcommands(struct subcommand *subcommands, struct import_options *options);
+
 struct picture_options { // plot, report
     struct option_list set, range;
     int64_t readers;

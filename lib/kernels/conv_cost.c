@@ -82,7 +82,8 @@ static double cost_rows(const struct convolution *conv, double rows, int lanes, 
 }
 
 static bool rows_possible(const struct convolution *conv, int vector) {
-    return vector > 0 && conv->groups == 1 && conv_rows_inputs(conv) <= INT_MAX;
+    return vector > 0 && conv->groups == 1 && !window_dilated(&conv->window) &&
+           conv_rows_inputs(conv) <= INT_MAX;
 }
 
 // The rows up to which they cost less. Both costs grow with the rows, that of rows faster: for each

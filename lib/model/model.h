@@ -149,6 +149,9 @@ void model_init(const struct model *model, float *parameters, uint64_t seed);
 // zero would hide mistakes in all layers.
 void model_init_lively(const struct model *model, float *parameters, uint64_t seed);
 
+// Whether a layer may have this name: letters, digits and a few signs.
+bool model_layer_may_be(const char *name);
+
 // Key `index`, from 0, of all that layers have, each once; NULL behind the last.
 const char *model_key(size_t index);
 

@@ -66,6 +66,11 @@ static bool is_kept_name(const char *text, size_t length) {
     return false;
 }
 
+bool model_layer_may_be(const char *name) {
+    size_t length = strlen(name);
+    return length > 0 && is_name(name, length) && !is_kept_name(name, length);
+}
+
 // The word behind the type is the name, if it is bare.
 static bool has_name(const struct statement *statement) {
     return statement->count > 1 && statement->words[1].bare && !type_is_input(statement->type);

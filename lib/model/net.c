@@ -155,7 +155,7 @@ const float *net_scores(const struct net *net) {
     return net_output_node(net)->pass.y;
 }
 
-void net_outputs(const struct net *net, float *to) {
+void net_last_outputs(const struct net *net, float *to) {
     const struct node *node = net_output_node(net);
     const struct shape *shape = &node->pass.layer->out;
     if (node->blocked && net->lanes)

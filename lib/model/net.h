@@ -84,7 +84,7 @@ void net_forward(struct net *net, const float *parameters, const float *input, i
 // (linear). Valid until the next call.
 const float *net_scores(const struct net *net);
 // After net_forward: the outputs of the last layer, whatever it is, n x channels x height x width.
-void net_outputs(const struct net *net, float *to);
+void net_last_outputs(const struct net *net, float *to);
 
 // Sum over the n samples of the cross-entropy against labels[0..n), in training smoothed, and each
 // class weighted, as the output layer asks; a sample whose label is below 0 (it has none) adds

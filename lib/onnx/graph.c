@@ -1,24 +1,17 @@
 #include "onnx/graph.h"
 
 #include <onnx.pb-c.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
 #include "core/mem.h"
-
-// A list of pointers that grows.
-struct list {
-    void **items;
-    size_t count, room;
-};
+#include "onnx/keep.h"
 
 struct graph {
-    struct list kept; // memory of all that follows
+    struct keep keep; // memory of all that follows
     struct list nodes, constants, inputs, outputs, notes;
-    bool failed;
 };
 
 struct graph_node {
@@ -29,54 +22,16 @@ struct graph_node {
 
 // --- memory -------------------------------------------------------------------------------
 
-static void list_add(struct graph *graph, struct list *list, void *item) {
-    if (list->count == list->room) {
-        size_t room = list->room ? 2 * list->room : 16;
-        void **items = mem_resize(list->items, room, sizeof *items);
-        if (!items) {
-            graph->failed = true;
-            return;
-        }
-        list->items = items;
-        list->room = room;
-    }
-    list->items[list->count++] = item;
-}
-
-// Zeroed memory that is freed with the graph.
-static void *keep(struct graph *graph, size_t n, size_t size) {
-    void *memory = mem_zeroed(n, size);
-    size_t before = graph->kept.count;
-    if (memory)
-        list_add(graph, &graph->kept, memory);
-    if (memory && graph->kept.count > before)
-        return memory;
-    free(memory);
-    graph->failed = true;
-    return NULL;
-}
-
-static char *keep_text(struct graph *graph, const char *text) {
-    size_t size = strlen(text) + 1;
-    char *copy = keep(graph, size, 1);
-    return copy ? memcpy(copy, text, size) : NULL;
-}
-
 const char *graph_format(struct graph *graph, const char *format, ...) {
     va_list args;
-    char *text = NULL;
     va_start(args, format);
-    int n = vasprintf(&text, format, args);
+    const char *kept = keep_vformat(&graph->keep, format, args);
     va_end(args);
-    const char *kept = n < 0 ? NULL : keep_text(graph, text);
-    graph->failed |= n < 0;
-    if (n >= 0)
-        free(text);
-    return kept ? kept : "";
+    return kept;
 }
 
 float *graph_room(struct graph *graph, size_t floats) {
-    return keep(graph, floats, sizeof(float));
+    return keep_room(&graph->keep, floats, sizeof(float));
 }
 
 struct graph *graph_open(void) {
@@ -93,9 +48,8 @@ void graph_close(struct graph *graph) {
         return;
     for (size_t i = 0; i < graph->nodes.count; i++)
         free_node(graph->nodes.items[i]);
-    for (size_t i = 0; i < graph->kept.count; i++)
-        free(graph->kept.items[i]);
-    free(graph->kept.items), free(graph->nodes.items), free(graph->constants.items);
+    keep_free(&graph->keep);
+    free(graph->nodes.items), free(graph->constants.items);
     free(graph->inputs.items), free(graph->outputs.items), free(graph->notes.items);
     free(graph);
 }
@@ -103,13 +57,13 @@ void graph_close(struct graph *graph) {
 // --- nodes --------------------------------------------------------------------------------
 
 struct graph_node *graph_node(struct graph *graph, const char *op, const char *output) {
-    struct graph_node *node = keep(graph, 1, sizeof *node);
+    struct graph_node *node = keep_room(&graph->keep, 1, sizeof *node);
     if (!node)
         return NULL;
     onnx__node_proto__init(&node->proto);
-    node->proto.op_type = keep_text(graph, op);
-    node->proto.name = node->output = keep_text(graph, output);
-    list_add(graph, &graph->nodes, node);
+    node->proto.op_type = keep_text(&graph->keep, op);
+    node->proto.name = node->output = keep_text(&graph->keep, output);
+    keep_add(&graph->keep, &graph->nodes, node);
     return node;
 }
 
@@ -119,20 +73,20 @@ const char *graph_output(const struct graph_node *node) {
 
 void graph_input(struct graph *graph, struct graph_node *node, const char *name) {
     if (node)
-        list_add(graph, &node->inputs, keep_text(graph, name));
+        keep_add(&graph->keep, &node->inputs, keep_text(&graph->keep, name));
 }
 
 static Onnx__AttributeProto *add_attribute(struct graph *graph, struct graph_node *node,
                                            const char *name,
                                            Onnx__AttributeProto__AttributeType type) {
-    Onnx__AttributeProto *attribute = node ? keep(graph, 1, sizeof *attribute) : NULL;
+    Onnx__AttributeProto *attribute = node ? keep_room(&graph->keep, 1, sizeof *attribute) : NULL;
     if (!attribute)
         return NULL;
     onnx__attribute_proto__init(attribute);
-    attribute->name = keep_text(graph, name);
+    attribute->name = keep_text(&graph->keep, name);
     attribute->has_type = true;
     attribute->type = type;
-    list_add(graph, &node->attributes, attribute);
+    keep_add(&graph->keep, &node->attributes, attribute);
     return attribute;
 }
 
@@ -158,7 +112,7 @@ void graph_ints(struct graph *graph, struct graph_node *node, const char *name,
                 const int64_t *values, size_t count) {
     Onnx__AttributeProto *attribute =
         add_attribute(graph, node, name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
-    int64_t *copy = attribute ? keep(graph, count, sizeof *copy) : NULL;
+    int64_t *copy = attribute ? keep_room(&graph->keep, count, sizeof *copy) : NULL;
     if (!copy)
         return;
     memcpy(copy, values, count * sizeof *copy);
@@ -171,8 +125,8 @@ void graph_ints(struct graph *graph, struct graph_node *node, const char *name,
 static const char *add_constant(struct graph *graph, const char *name, const int64_t *dims,
                                 size_t rank, Onnx__TensorProto__DataType type, const void *values,
                                 size_t bytes) {
-    Onnx__TensorProto *tensor = keep(graph, 1, sizeof *tensor);
-    int64_t *copy = keep(graph, rank + 1, sizeof *copy);
+    Onnx__TensorProto *tensor = keep_room(&graph->keep, 1, sizeof *tensor);
+    int64_t *copy = keep_room(&graph->keep, rank + 1, sizeof *copy);
     if (!tensor || !copy)
         return "";
     onnx__tensor_proto__init(tensor);
@@ -183,8 +137,8 @@ static const char *add_constant(struct graph *graph, const char *name, const int
     tensor->has_data_type = tensor->has_raw_data = true;
     tensor->data_type = (int32_t)type;
     tensor->raw_data = (ProtobufCBinaryData){bytes, (uint8_t *)values};
-    tensor->name = keep_text(graph, name);
-    list_add(graph, &graph->constants, tensor);
+    tensor->name = keep_text(&graph->keep, name);
+    keep_add(&graph->keep, &graph->constants, tensor);
     return tensor->name ? tensor->name : "";
 }
 
@@ -200,7 +154,7 @@ const char *graph_floats(struct graph *graph, const char *name, const int64_t *d
 const char *graph_numbers(struct graph *graph, const char *name, const int64_t *values,
                           size_t count) {
     const int64_t dim = (int64_t)count;
-    int64_t *copy = keep(graph, count, sizeof *copy);
+    int64_t *copy = keep_room(&graph->keep, count, sizeof *copy);
     if (!copy)
         return "";
     memcpy(copy, values, count * sizeof *copy);
@@ -226,14 +180,15 @@ static void set_dimension(struct graph *graph, Onnx__TensorShapeProto__Dimension
         dimension->dim_value = *dim;
     } else {
         dimension->value_case = ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM;
-        dimension->dim_param = keep_text(graph, "N");
+        dimension->dim_param = keep_text(&graph->keep, "N");
     }
 }
 
 static Onnx__TensorShapeProto *make_shape(struct graph *graph, const int64_t *dims, size_t rank) {
-    Onnx__TensorShapeProto *shape = keep(graph, 1, sizeof *shape);
-    Onnx__TensorShapeProto__Dimension *each = keep(graph, rank + 1, sizeof *each), **list;
-    list = keep(graph, rank + 1, sizeof *list);
+    Onnx__TensorShapeProto *shape = keep_room(&graph->keep, 1, sizeof *shape);
+    Onnx__TensorShapeProto__Dimension *each = keep_room(&graph->keep, rank + 1, sizeof *each),
+                                      **list;
+    list = keep_room(&graph->keep, rank + 1, sizeof *list);
     if (!shape || !each || !list)
         return NULL;
     onnx__tensor_shape_proto__init(shape);
@@ -248,9 +203,9 @@ static Onnx__TensorShapeProto *make_shape(struct graph *graph, const int64_t *di
 
 static void add_value(struct graph *graph, struct list *list, const char *name, const int64_t *dims,
                       size_t rank) {
-    Onnx__ValueInfoProto *value = keep(graph, 1, sizeof *value);
-    Onnx__TypeProto *type = keep(graph, 1, sizeof *type);
-    Onnx__TypeProto__Tensor *tensor = keep(graph, 1, sizeof *tensor);
+    Onnx__ValueInfoProto *value = keep_room(&graph->keep, 1, sizeof *value);
+    Onnx__TypeProto *type = keep_room(&graph->keep, 1, sizeof *type);
+    Onnx__TypeProto__Tensor *tensor = keep_room(&graph->keep, 1, sizeof *tensor);
     if (!value || !type || !tensor)
         return;
     onnx__value_info_proto__init(value);
@@ -261,9 +216,9 @@ static void add_value(struct graph *graph, struct list *list, const char *name, 
     tensor->shape = make_shape(graph, dims, rank);
     type->value_case = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
     type->tensor_type = tensor;
-    value->name = keep_text(graph, name);
+    value->name = keep_text(&graph->keep, name);
     value->type = type;
-    list_add(graph, list, value);
+    keep_add(&graph->keep, list, value);
 }
 
 void graph_takes(struct graph *graph, const char *name, const int64_t *dims, size_t rank) {
@@ -275,13 +230,13 @@ void graph_gives(struct graph *graph, const char *name, const int64_t *dims, siz
 }
 
 void graph_note(struct graph *graph, const char *key, const char *value) {
-    Onnx__StringStringEntryProto *note = keep(graph, 1, sizeof *note);
+    Onnx__StringStringEntryProto *note = keep_room(&graph->keep, 1, sizeof *note);
     if (!note)
         return;
     onnx__string_string_entry_proto__init(note);
-    note->key = keep_text(graph, key);
-    note->value = keep_text(graph, value);
-    list_add(graph, &graph->notes, note);
+    note->key = keep_text(&graph->keep, key);
+    note->value = keep_text(&graph->keep, value);
+    keep_add(&graph->keep, &graph->notes, note);
 }
 
 // --- the whole ----------------------------------------------------------------------------
@@ -300,7 +255,7 @@ static void fill_graph(Onnx__GraphProto *proto, struct graph *graph, const char 
     onnx__graph_proto__init(proto);
     for (size_t i = 0; i < graph->nodes.count; i++)
         end_node(graph->nodes.items[i]);
-    proto->name = keep_text(graph, name);
+    proto->name = keep_text(&graph->keep, name);
     proto->node = (Onnx__NodeProto **)graph->nodes.items; // each begins with its proto
     proto->n_node = graph->nodes.count;
     proto->initializer = (Onnx__TensorProto **)graph->constants.items;
@@ -319,19 +274,19 @@ int graph_pack(struct graph *graph, const char *name, uint8_t **bytes, size_t *s
     onnx__model_proto__init(&model);
     onnx__operator_set_id_proto__init(&opset);
     fill_graph(&proto, graph, name);
-    opset.domain = keep_text(graph, "");
+    opset.domain = keep_text(&graph->keep, "");
     opset.has_version = true;
     opset.version = GRAPH_OPSET;
     model.has_ir_version = true;
     model.ir_version = ONNX__VERSION__IR_VERSION;
     model.opset_import = &opsets;
     model.n_opset_import = 1;
-    model.producer_name = keep_text(graph, "adam");
-    model.producer_version = keep_text(graph, ADAM_VERSION);
+    model.producer_name = keep_text(&graph->keep, "adam");
+    model.producer_version = keep_text(&graph->keep, ADAM_VERSION);
     model.graph = &proto;
     model.metadata_props = (Onnx__StringStringEntryProto **)graph->notes.items;
     model.n_metadata_props = graph->notes.count;
-    if (graph->failed)
+    if (graph->keep.failed)
         return error_nomem(err);
     *size = onnx__model_proto__get_packed_size(&model);
     if (*size > INT32_MAX)

@@ -150,7 +150,7 @@ static void pass_missing(struct frozen_thread *thread, const float *weights,
                batch->input + (size_t)(first + thread->missing[from + i]) * frozen->in,
                frozen->in * sizeof(float));
     net_forward(thread->net, weights, thread->input, thread->pass, NULL, 0);
-    net_outputs(thread->net, thread->passed);
+    net_last_outputs(thread->net, thread->passed);
     for (int i = 0; i < count; i++) {
         const float *passed = thread->passed + (size_t)i * frozen->out;
         int at = thread->missing[from + i];

@@ -15,7 +15,7 @@ mutant_text() {
 # mutant_object SOURCE SCRIPT: makes ./mutant.o, or says why not in ./log.
 mutant_object() {
     mutant_text "$1" "$2" || return 1
-    gcc -std=c11 -pthread -D_GNU_SOURCE -DADAM_VERSION='"0"' -O1 -w -I"$ROOT/lib" -c \
+    gcc -std=c11 -pthread -D_GNU_SOURCE -DADAM_VERSION='"0"' -O1 -w -I"$ROOT/lib" -I"$BUILD/lib/onnx" -c \
         -o mutant.o mutant.c 2>log
 }
 

@@ -1,0 +1,272 @@
+// Nodes that work on each value by itself. Whatever they are made of, what they make of a layer's
+// values is a function of one number. It is not read but tried, at places on both sides of zero:
+// the activation that gives the same there is the one that is meant.
+#include <inttypes.h>
+#include <math.h>
+#include <onnx.pb-c.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "kernels/kernels.h"
+#include "model/keys.h"
+#include "onnx/import_internal.h"
+
+#define NEAR 1e-5 // relative: how far rounding may lead
+
+enum { PROBE_MINUS_ONE = PROBES / 2 - 4 };
+
+static double probe(int i) {
+    return (i - PROBES / 2) / 4.0;
+}
+
+// --- functions ----------------------------------------------------------------------------
+
+static double *new_curve(struct importing *im) {
+    return keep_room(&im->keep, PROBES, sizeof(double));
+}
+
+static double curve_at(const struct value *value, int i) {
+    return value->curve ? value->curve[i] : probe(i);
+}
+
+static void give_curve(struct importing *im, const Onnx__NodeProto *node, const struct value *of,
+                       const double *curve) {
+    import_gives_same(im, node, of);
+    struct value *result = import_result(im, node);
+    result->curve = curve;
+    result->maker = node;
+}
+
+struct numbers {
+    double a, b;
+};
+
+static double apply(const char *op, double x, struct numbers n) {
+    static const struct {
+        const char *op;
+        double (*function)(double);
+    } plain[] = {{"Erf", erf}, {"Exp", exp}, {"Log", log}, {"Tanh", tanh}};
+    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++)
+        if (!strcmp(plain[i].op, op))
+            return plain[i].function(x);
+    if (!strcmp(op, "Relu"))
+        return fmax(x, 0);
+    if (!strcmp(op, "LeakyRelu"))
+        return x < 0 ? n.a * x : x;
+    if (!strcmp(op, "Elu"))
+        return x < 0 ? n.a * expm1(x) : x;
+    if (!strcmp(op, "Sigmoid"))
+        return 1 / (1 + exp(-x));
+    if (!strcmp(op, "Softplus"))
+        return log1p(exp(x));
+    if (!strcmp(op, "HardSigmoid"))
+        return fmax(0, fmin(1, n.a * x + n.b));
+    if (!strcmp(op, "HardSwish"))
+        return x * fmax(0, fmin(1, x / 6 + 0.5));
+    if (!strcmp(op, "Clip"))
+        return fmin(fmax(x, n.a), n.b);
+    return -x; // Neg
+}
+
+// A bound of Clip: an attribute before operator set 11, then an input.
+static int read_bound(struct importing *im, const Onnx__NodeProto *node, size_t i, const char *name,
+                      double *bound, struct error *err) {
+    const Onnx__TensorProto *tensor;
+    int status = import_real(node, name, bound, err);
+    if (!status)
+        status = import_tensor_operand(im, node, i, 0, &tensor, err);
+    if (status || !tensor)
+        return status;
+    if (import_tensor_count(tensor) != 1)
+        return error_set(err, STATUS_DATA, "a bound must be one number");
+    *bound = (double)import_float(tensor, 0);
+    return STATUS_OK;
+}
+
+static int read_numbers(struct importing *im, const Onnx__NodeProto *node, struct numbers *n,
+                        struct error *err) {
+    bool hard = !strcmp(node->op_type, "HardSigmoid");
+    *n = (struct numbers){hard ? 0.2 : strcmp(node->op_type, "Elu") ? 0.01 : 1, 0.5};
+    if (!strcmp(node->op_type, "Clip")) {
+        *n = (struct numbers){-INFINITY, INFINITY};
+        int status = read_bound(im, node, 1, "min", &n->a, err);
+        return status ? status : read_bound(im, node, 2, "max", &n->b, err);
+    }
+    int status = import_real(node, "alpha", &n->a, err);
+    return status ? status : import_real(node, "beta", &n->b, err);
+}
+
+// The values of a layer, or a function of them.
+static int function_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,
+                            struct value **value, struct error *err) {
+    int status = import_operand(im, node, i, value, err);
+    if (status || (*value && (*value)->kind == VALUE_LAYER))
+        return status;
+    return error_set(err, STATUS_DATA, "input %zu must be made of the graph's input", i + 1);
+}
+
+int import_unary(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
+    struct value *x;
+    struct numbers n;
+    int status = function_operand(im, node, 0, &x, err);
+    if (!status)
+        status = read_numbers(im, node, &n, err);
+    double *curve = status ? NULL : new_curve(im);
+    if (!curve)
+        return status ? status : error_nomem(err);
+    for (int i = 0; i < PROBES; i++)
+        curve[i] = apply(node->op_type, curve_at(x, i), n);
+    give_curve(im, node, x, curve);
+    return STATUS_OK;
+}
+
+// --- sums, products and the like ----------------------------------------------------------
+
+static double combine(char op, double x, double y) {
+    return op == 'A' ? x + y : op == 'S' ? x - y : op == 'M' ? x * y : x / y;
+}
+
+// One number, or the same function's argument: NULL is a number.
+static int combine_curves(struct importing *im, const Onnx__NodeProto *node,
+                          const struct value *operands[2], double number, struct error *err) {
+    const struct value *of = operands[0] ? operands[0] : operands[1];
+    double *curve = new_curve(im);
+    if (!curve)
+        return error_nomem(err);
+    for (int i = 0; i < PROBES; i++)
+        curve[i] = combine(*node->op_type, operands[0] ? curve_at(operands[0], i) : number,
+                           operands[1] ? curve_at(operands[1], i) : number);
+    give_curve(im, node, of, curve);
+    return STATUS_OK;
+}
+
+// A number for each unit of a layer without biases: samples x units, or samples x maps x 1 x 1.
+static bool are_biases(const struct importing *im, const struct value *value,
+                       const Onnx__TensorProto *tensor) {
+    const struct draft *draft = &im->drafts[value->layer];
+    bool dense = !strcmp(draft->type, "dense");
+    size_t rank = tensor->n_dims, behind = value->flat ? 1 : 3;
+    return (dense || !strcmp(draft->type, "conv")) && !value->curve && !value->shared &&
+           value->readers == 1 && !draft->biases.tensor && rank >= behind &&
+           import_tensor_count(tensor) == (size_t)draft->out.c &&
+           tensor->dims[rank - behind] == draft->out.c;
+}
+
+static int combine_tensor(struct importing *im, const Onnx__NodeProto *node,
+                          const struct value *operands[2], const Onnx__TensorProto *tensor,
+                          struct error *err) {
+    const struct value *value = operands[0] ? operands[0] : operands[1];
+    if (value->layer == 0 && operands[0] && !value->curve)
+        return import_scale(im, node, value, tensor, err);
+    if (*node->op_type == 'A' && are_biases(im, value, tensor)) {
+        im->drafts[value->layer].biases = (struct source){.tensor = tensor, .factor = 1};
+        import_gives_same(im, node, value);
+        return STATUS_OK;
+    }
+    if (import_tensor_count(tensor) == 1)
+        return combine_curves(im, node, operands, (double)import_float(tensor, 0), err);
+    return error_set(err, STATUS_DATA,
+                     "a constant for each map or value is supported only for the input, and added "
+                     "to a convolution or dense layer without biases");
+}
+
+int import_binary(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
+    struct value *values[2];
+    const struct value *operands[2] = {NULL, NULL};
+    const Onnx__TensorProto *tensor = NULL;
+    for (size_t i = 0; i < 2; i++) {
+        int status = import_operand(im, node, i, &values[i], err);
+        if (!status && values[i] && values[i]->kind == VALUE_TENSOR)
+            status = import_tensor_operand(im, node, i, 0, &tensor, err);
+        else if (!status)
+            status = function_operand(im, node, i, &values[i], err);
+        if (status)
+            return status;
+        operands[i] = values[i]->kind == VALUE_LAYER ? values[i] : NULL;
+    }
+    if (!operands[0] && !operands[1])
+        return error_set(err, STATUS_DATA, "both of its inputs are constants");
+    // What commutes has its constant behind.
+    bool commutes = *node->op_type == 'A' || *node->op_type == 'M';
+    if (commutes && !operands[0])
+        operands[0] = operands[1], operands[1] = NULL;
+    if (tensor)
+        return combine_tensor(im, node, operands, tensor, err);
+    if (operands[0]->layer == operands[1]->layer && (operands[0]->curve || operands[1]->curve))
+        return combine_curves(im, node, operands, 0, err);
+    return *node->op_type == 'A'
+               ? import_sum(im, node, err)
+               : error_set(err, STATUS_DATA, "of two layers it is not supported: Add is");
+}
+
+int import_sum(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
+    struct value *values[LAYER_INPUTS_MAX];
+    struct draft *draft;
+    int status = import_layer_operands(im, node, values, err);
+    if (!status)
+        status = import_draft(im, node, "add", values[0], &draft, err);
+    if (status)
+        return status;
+    for (size_t i = 1; i < node->n_input; i++) {
+        struct shape a = draft->out, b = import_out(im, values[i]);
+        if (a.c != b.c || a.h != b.h || a.w != b.w || values[0]->flat != values[i]->flat)
+            return error_set(err, STATUS_DATA, "%dx%dx%d and %dx%dx%d are of two shapes", a.c, a.h,
+                             a.w, b.c, b.h, b.w);
+        draft->from[draft->from_count++] = values[i]->layer;
+    }
+    import_gives_layer(im, node, draft, values[0]->flat);
+    return STATUS_OK;
+}
+
+// --- activations --------------------------------------------------------------------------
+
+static bool is_near(const double *curve, const float *values) {
+    for (int i = 0; i < PROBES; i++)
+        if (!(fabs(curve[i] - (double)values[i]) <= NEAR * (1 + fabs(curve[i]))))
+            return false;
+    return true;
+}
+
+static bool is_act(const double *curve, enum act act, float slope) {
+    float values[PROBES];
+    for (int i = 0; i < PROBES; i++)
+        values[i] = (float)probe(i);
+    if (act != ACT_LINEAR)
+        kernels_of(CPU_REF)->acts[act].forward(values, PROBES, slope);
+    return is_near(curve, values);
+}
+
+bool import_is_sigmoid(const struct value *value) {
+    return value->curve && is_act(value->curve, ACT_SIGMOID, 0);
+}
+
+static int add_activation(struct importing *im, struct value *value, enum act act, float slope,
+                          struct error *err) {
+    struct draft *draft;
+    int status = import_draft(im, value->maker, act_names[act], value, &draft, err);
+    if (status)
+        return status;
+    if (act == ACT_LEAKY)
+        draft->keys = keep_format(&im->keep, " slope=%s", import_number(im, (double)slope));
+    value->layer = (int)(draft - im->drafts);
+    value->curve = NULL;
+    return STATUS_OK;
+}
+
+int import_settle(struct importing *im, struct value *value, struct error *err) {
+    if (!value->curve)
+        return STATUS_OK;
+    float slope = (float)-value->curve[PROBE_MINUS_ONE];
+    for (int act = 0; act < ACT_COUNT; act++) {
+        if ((act == ACT_LEAKY && !(slope >= 0 && slope <= 1)) || !is_act(value->curve, act, slope))
+            continue;
+        if (act != ACT_LINEAR)
+            return add_activation(im, value, act, slope, err);
+        value->curve = NULL;
+        return STATUS_OK;
+    }
+    return error_set(err, STATUS_DATA,
+                     "'%.100s' is a function of each value that is none of the activations of "
+                     "adam-model(5)",
+                     value->name);
+}

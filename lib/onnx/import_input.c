@@ -1,0 +1,224 @@
+// What the graph takes, and the operations that make it of a picture.
+#include <inttypes.h>
+#include <onnx.pb-c.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/grow.h"
+#include "onnx/import_internal.h"
+
+// What torchvision's models were trained on, and so most of those of three channels.
+#define OPS_OF_COLOURS "scale 1/255; mean 0.485,0.456,0.406; std 0.229,0.224,0.225"
+#define OPS_OF_GRAYS "scale 1/255"
+
+// --- shape --------------------------------------------------------------------------------
+
+static const Onnx__ValueInfoProto *find_input(struct importing *im) {
+    for (size_t i = 0; i < im->graph->n_input; i++) {
+        const char *name = im->graph->input[i]->name;
+        const struct value *value = name ? import_find_value(im, name) : NULL;
+        if (value && value->kind == VALUE_LATER)
+            return im->graph->input[i];
+    }
+    return NULL;
+}
+
+static const Onnx__TensorShapeProto *shape_of(const Onnx__ValueInfoProto *input) {
+    const Onnx__TypeProto *type = input->type;
+    return type && type->value_case == ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE &&
+                   type->tensor_type->elem_type == ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT
+               ? type->tensor_type->shape
+               : NULL;
+}
+
+// 0: any.
+static int64_t dimension(const Onnx__TensorShapeProto *shape, size_t i) {
+    return i < shape->n_dim &&
+                   shape->dim[i]->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE
+               ? shape->dim[i]->dim_value
+               : 0;
+}
+
+static int read_wish(const char *text, int64_t dims[3], struct error *err) {
+    char behind;
+    if (sscanf(text, "%9" SCNd64 "x%9" SCNd64 "x%9" SCNd64 "%c", &dims[0], &dims[1], &dims[2],
+               &behind) == 3)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "--shape %s: channels x height x width are expected, as in "
+                     "3x224x224",
+                     text);
+}
+
+// What the file leaves open is as it is wished.
+static int resolve_shape(struct importing *im, const Onnx__TensorShapeProto *shape, int64_t dims[3],
+                         struct error *err) {
+    int64_t wished[3] = {0, 0, 0};
+    int status = im->wish->shape ? read_wish(im->wish->shape, wished, err) : STATUS_OK;
+    for (size_t i = 0; !status && i < 3; i++) {
+        int64_t given = i + 1 < shape->n_dim ? dimension(shape, i + 1) : 1;
+        if (given != 0 && wished[i] != 0 && given != wished[i])
+            return error_set(err, STATUS_DATA,
+                             "the graph takes %" PRId64 ", not the %" PRId64 " of --shape %s",
+                             given, wished[i], im->wish->shape);
+        dims[i] = given ? given : wished[i];
+        if (dims[i] == 0)
+            return error_set(err, STATUS_DATA,
+                             "the graph takes pictures of any size; --shape CxHxW says of which");
+    }
+    return status;
+}
+
+int import_input(struct importing *im, struct error *err) {
+    const Onnx__ValueInfoProto *input = find_input(im);
+    const Onnx__TensorShapeProto *shape = input ? shape_of(input) : NULL;
+    struct draft *draft;
+    int64_t dims[3];
+    if (!shape || (shape->n_dim != 4 && shape->n_dim != 2))
+        return error_set(err, STATUS_DATA,
+                         "the graph takes no floats of samples x channels x height x width, or "
+                         "samples x values");
+    int status = resolve_shape(im, shape, dims, err);
+    if (!status)
+        status = import_draft(im, NULL, "input", NULL, &draft, err);
+    if (!status)
+        status = import_shape(&draft->out, dims[0], dims[1], dims[2], err);
+    if (status)
+        return status;
+    struct value *value = import_find_value(im, input->name);
+    *value = (struct value){.name = value->name,
+                            .kind = VALUE_LAYER,
+                            .readers = value->readers,
+                            .flat = shape->n_dim == 2};
+    return STATUS_OK;
+}
+
+// --- operations in the graph --------------------------------------------------------------
+
+// By channel: one number, or C x 1 x 1 behind dimensions of 1.
+static int read_channels(const Onnx__TensorProto *tensor, int channels, double *values,
+                         struct error *err) {
+    size_t count = import_tensor_count(tensor), rank = tensor->n_dims;
+    bool each = count == (size_t)channels && rank >= 3 && tensor->dims[rank - 3] == channels;
+    if (count != 1 && !each)
+        return error_set(err, STATUS_DATA,
+                         "of the input it is supported with a number, or one for each channel");
+    for (int c = 0; c < channels; c++)
+        values[c] = (double)import_float(tensor, count == 1 ? 0 : (size_t)c);
+    return STATUS_OK;
+}
+
+static int make_channels(struct importing *im, int channels, struct error *err) {
+    if (im->factor)
+        return STATUS_OK;
+    im->factor = keep_room(&im->keep, (size_t)channels, sizeof *im->factor);
+    im->summand = keep_room(&im->keep, (size_t)channels, sizeof *im->summand);
+    if (!im->factor || !im->summand)
+        return error_nomem(err);
+    for (int c = 0; c < channels; c++)
+        im->factor[c] = 1;
+    return STATUS_OK;
+}
+
+static void scale_channel(char op, double *factor, double *summand, double number) {
+    if (op == 'A' || op == 'S') {
+        *summand += op == 'A' ? number : -number;
+        return;
+    }
+    double times = op == 'M' ? number : 1 / number;
+    *factor *= times;
+    *summand *= times;
+}
+
+int import_scale(struct importing *im, const Onnx__NodeProto *node, const struct value *value,
+                 const Onnx__TensorProto *tensor, struct error *err) {
+    int channels = im->drafts[0].out.c;
+    double *numbers = keep_room(&im->keep, (size_t)channels, sizeof *numbers);
+    if (value->shared || value->readers > 1)
+        return error_set(err, STATUS_DATA, "the input is also read as it is");
+    int status = numbers ? read_channels(tensor, channels, numbers, err) : error_nomem(err);
+    if (!status)
+        status = make_channels(im, channels, err);
+    if (status)
+        return status;
+    for (int c = 0; c < channels; c++)
+        scale_channel(*node->op_type, &im->factor[c], &im->summand[c], numbers[c]);
+    import_gives_same(im, node, value);
+    return STATUS_OK;
+}
+
+// --- operations as text -------------------------------------------------------------------
+
+static bool is_near(double a, double b) {
+    return (float)a == (float)b;
+}
+
+// As short as it can be.
+static void put_number(struct grow *to, double number, bool inverse) {
+    char text[32];
+    for (int digits = 1; digits <= 9; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, inverse ? 1 / number : number);
+        if (is_near(inverse ? 1 / strtod(text, NULL) : strtod(text, NULL), number))
+            break;
+    }
+    grow_format(to, "%s", text);
+}
+
+static void put_list(struct grow *to, const char *name, const double *numbers, int count,
+                     bool inverse) {
+    bool same = true;
+    for (int i = 1; i < count; i++)
+        same = same && is_near(numbers[i], numbers[0]);
+    grow_format(to, "%s%s ", to->length ? "; " : "", name);
+    for (int i = 0; i < (same ? 1 : count); i++) {
+        grow_format(to, "%s", i ? "," : "");
+        put_number(to, numbers[i], inverse);
+    }
+}
+
+// x factor + summand = (x - mean) / std
+static int put_scale(struct importing *im, struct grow *to, struct error *err) {
+    int channels = im->drafts[0].out.c;
+    double *mean = keep_room(&im->keep, (size_t)channels, sizeof *mean);
+    bool moved = false, scaled = false;
+    if (!mean)
+        return error_nomem(err);
+    for (int c = 0; c < channels; c++) {
+        if (!(im->factor[c] > 0))
+            return error_set(err, STATUS_DATA, "the graph multiplies its input by %g",
+                             im->factor[c]);
+        mean[c] = 0 - im->summand[c] / im->factor[c];
+        moved = moved || im->summand[c] != 0;
+        scaled = scaled || im->factor[c] != 1;
+    }
+    if (moved)
+        put_list(to, "mean", mean, channels, false);
+    if (scaled)
+        put_list(to, "std", im->factor, channels, true);
+    return STATUS_OK;
+}
+
+static const char *usual_ops(const struct importing *im) {
+    struct shape shape = im->drafts[0].out;
+    bool picture = shape.h > 1 || shape.w > 1;
+    return !picture ? "" : shape.c == 3 ? OPS_OF_COLOURS : OPS_OF_GRAYS;
+}
+
+int import_ops(struct importing *im, const char **ops, bool *guessed, struct error *err) {
+    struct grow to = {0};
+    const char *wished = im->wish->ops;
+    *guessed = !wished && !im->factor && *usual_ops(im);
+    grow_format(&to, "%s", wished ? wished : *guessed ? usual_ops(im) : "");
+    int status = im->factor ? put_scale(im, &to, err) : STATUS_OK;
+    char *text = grow_take(&to);
+    if (!status && text)
+        *ops = keep_text(&im->keep, text);
+    if (!status && (!text || !*ops))
+        status = error_nomem(err);
+    free(text);
+    if (!status && strpbrk(*ops, "'\n\r"))
+        status = error_set(err, STATUS_USAGE, "--ops %s: it has a quote or several lines", *ops);
+    return status;
+}

@@ -1,0 +1,233 @@
+#!/usr/bin/env bats
+# adam-ctl import: what PyTorch makes of a net is what adam-eval makes of it, read from the file that
+# PyTorch wrote of it; and what is not understood is named.
+load ../helper/common
+
+setup() {
+    cd "$BATS_TEST_TMPDIR"
+}
+
+# agrees NET OPSET [SIZE]: adam's scores are those of PyTorch.
+agrees() {
+    rm -rf net
+    mkdir net
+    python "$ROOT/tests/helper/onnx_nets.py" "$1" "$2" net "${@:3}"
+    adam-ctl import net/net.onnx -o net/run 2>net/said
+    adam-eval --model net/run --data net/pictures.npy --labels net/labels.npy \
+        --per-sample net/scores.tsv -q
+    python "$ROOT/tests/helper/onnx_scores.py" net net/scores.tsv 1e-4
+}
+
+# A file net.onnx by a script for tests/helper/onnx_graph.py.
+graph() {
+    python "$ROOT/tests/helper/onnx_graph.py"
+}
+
+# Standard input has lines "SCRIPT => TEXT | TEXT...": each file is refused with these texts, and
+# nothing is written. A script changes `nodes` and `constants` of a plain graph.
+refused() {
+    local n=0 line texts text
+    cat >table
+    python "$ROOT/tests/helper/onnx_graph.py" --each <table
+    while IFS= read -r line; do
+        texts=${line#* => }
+        run_status 65 adam-ctl import "$n.onnx" -o run
+        while [ "$texts" ]; do
+            text=${texts%% | *}
+            [[ $stderr = *"$text"* ]] || { echo "$stderr lacks: $text" && return 1; }
+            texts=${texts#"$text"} texts=${texts# | }
+        done
+        [ ! -e run ]
+        n=$((n + 1))
+    done <table
+    [ "$n" -gt 0 ]
+}
+
+# The text of the model in a checkpoint.
+model_of() {
+    python - "$1" <<'PY'
+import json, sys
+raw = open(sys.argv[1] + "/latest/model.safetensors", "rb").read()
+end = 8 + int.from_bytes(raw[:8], "little")
+print(json.loads(raw[8:end])["__metadata__"]["model"], end="")
+PY
+}
+
+@test "branches, groups, folded norms and activations of several nodes give what PyTorch does" {
+    agrees branches 13
+    grep -q "assumed: --ops 'scale 1/255; mean 0.485,0.456,0.406; std 0.229,0.224,0.225'" net/said
+    diff - <(model_of net/run) <<'NET'
+input 3x24x20 ops='scale 1/255; mean 0.485,0.456,0.406; std 0.229,0.224,0.225'
+conv stem.0 maps=16 kernel=3 stride=2 pad=1 act=relu6
+conv deep.0 maps=16 kernel=3 pad=1 groups=16 act=silu
+add add1 act=hardswish from=deep.0,stem.0
+maxpool maxpool1 size=3 stride=2 pad=1
+batchnorm norm epsilon=1e-05 momentum=1
+avgpool avgpool1 size=2 from=stem.0
+gelu gelu1
+concat concat1 from=norm,gelu1
+avgpool avgpool2 size=all
+softmax fc units=7
+NET
+}
+
+@test "nets that reckon their shapes, and operator sets of old, do" {
+    agrees classic 9
+    agrees bare 17
+}
+
+@test "nets of torchvision do" {
+    python -c 'import torchvision' 2>/dev/null || skip "no torchvision here (python3-torchvision)"
+    PYTHON=/usr/bin/python3 ONNX_SIZE=64 run_ok "$ROOT/tests/bench/onnx.sh" mobilenet_v2
+    [[ ${lines[1]} = mobilenet_v2$'\t'*e-0[56] ]]
+}
+
+@test "what was exported says here what it said before" {
+    cat >all.net <<'NET'
+input 3x15x17 ops='scale 1/255; mean 0.5,0.4,0.3; std 0.2,0.3,0.4'
+conv a maps=8 kernel=3 pad=1 act=leaky slope=0.2
+lrn n1 size=3 alpha=0.1 beta=0.75 k=2
+conv b0 maps=8 kernel=3x1 pad=1x0 groups=2
+batchnorm b epsilon=0.01 momentum=0.1 act=gelu
+add s act=silu from=b,n1
+maxpool p1 size=2 round=up
+avgpool p2 size=2 round=up from=s
+l2pool p3 size=2 round=up from=s
+concat k from=p1,p2,p3
+conv c maps=6 kernel=2 stride=2 act=elu
+dense d1 units=12 act=softplus
+dense d2 units=12 act=hardswish
+dense d3 units=9 act=tanh
+logistic l units=5
+NET
+    python - <<'PY'
+import numpy
+noise = numpy.random.default_rng(5)
+numpy.save("pictures.npy", noise.integers(0, 256, [24, 15, 17, 3], dtype=numpy.uint8))
+numpy.save("labels.npy", numpy.arange(24, dtype=numpy.int64) % 5)
+PY
+    printf '%s\n' ant bee cat dog eel >names
+    adam-worker --model all.net --data pictures.npy --labels labels.npy --epochs 3 --batch 4 \
+        --rate 0.05 --threads 1 --seed 3 --out run/ -q
+    adam-ctl export run/ -o model.onnx
+    run_ok adam-ctl import model.onnx -o back
+    [ -z "$stderr" ]
+    for net in run back; do
+        adam-eval --model "$net" --data pictures.npy --labels labels.npy --per-sample "$net.tsv" -q
+    done
+    [ "$(cut -f4 run.tsv | sort -u | wc -l)" -gt 10 ]
+    python - <<'PY'
+import numpy
+one, two = (numpy.loadtxt(name, skiprows=1)[:, 3:] for name in ("run.tsv", "back.tsv"))
+assert abs(one - two).max() < 2e-5
+PY
+    # What the graph does with its input is written in another way; all else is the same.
+    diff <(tail -n +2 all.net) <(model_of back | tail -n +2)
+    adam-ctl import model.onnx -f -o back --classes names --ops 'scale 2'
+    [[ $(model_of back) = "input 3x15x17 ops='scale 2; mean "* ]]
+    adam-ctl export back -o again.onnx
+    grep -q '"ant", *"bee"' again.onnx
+}
+
+@test "a net whose layers learn on begins with what was read" {
+    graph <<<'nodes, constants = plain(); save(model(nodes, constants))'
+    adam-ctl import net.onnx -o read 2>said
+    python - <<'PY'
+import numpy
+numpy.save("pictures.npy", numpy.random.default_rng(5).integers(0, 256, [12, 8, 8, 3], dtype=numpy.uint8))
+numpy.save("labels.npy", numpy.arange(12, dtype=numpy.int64) % 2)
+PY
+    model_of read >own.net
+    adam-worker --model own.net --set last.units=2 --init-from read --freeze first --epochs 1 \
+        --data pictures.npy --labels labels.npy --out own 2>said
+    grep -q 'last begins anew' said
+    adam-eval --model own --data pictures.npy --features first --out one.npy -q
+    adam-eval --model read --data pictures.npy --features first --out two.npy -q
+    cmp one.npy two.npy
+}
+
+@test "where a file leaves the size open, it is told" {
+    refused <<<'save(model(nodes, constants, ("N", 3, "H", "W"))) => --shape CxHxW'
+    adam-ctl import 0.onnx -o run --shape 3x8x8 --scores logistic 2>said
+    [[ $(model_of run) = *"logistic last units=5"* ]]
+    run_status 65 adam-ctl import 0.onnx -o other --shape 3x9x8
+    [[ $stderr = *"weights for 144 values do not fit 168"* ]]
+    run_status 2 adam-ctl import 0.onnx -o other --shape 3x9
+    [[ $stderr = *"--shape 3x9"* ]]
+}
+
+@test "padding behind the picture only is rounding up, other padding that differs is refused" {
+    graph <<'PY'
+nodes, constants = plain()
+constants[2] = floats("v", 5, 64)
+nodes[0] = node("Conv", ["x", "w", "b"], ["c"], "first", strides=[2, 2], auto_pad="SAME_UPPER")
+save(model(nodes, constants))
+PY
+    adam-ctl import net.onnx -o same 2>said
+    [[ $(model_of same) = *"conv first maps=4 kernel=3 stride=2 round=up"$'\n'* ]]
+    refused <<'TABLE'
+nodes[0].attribute.append(helper.make_attribute("pads", [0, 0, 4, 4])); save(model(nodes, constants)) => node 'first', Conv of operator set 13 | padding of 0,0 before and 4,4 behind
+nodes[0].attribute.append(helper.make_attribute("pads", [3, 3, 3, 3])); save(model(nodes, constants)) => padding of 3,3 before
+nodes[0].attribute.append(helper.make_attribute("pads", [-1, 0, 0, 0])); save(model(nodes, constants)) => 'pads' has -1
+nodes[0].attribute.append(helper.make_attribute("dilations", [2, 2])); save(model(nodes, constants)) => dilations other than 1
+nodes[0].attribute.append(helper.make_attribute("strides", [0, 1])); save(model(nodes, constants)) => 'strides' has 0
+nodes.insert(1, node("AveragePool", ["c"], ["p"], "mean", kernel_shape=[2, 2], pads=[1, 1, 1, 1], count_include_pad=1)); nodes[2].input[0] = "p"; save(model(nodes, constants)) => 'mean' | count_include_pad
+nodes.insert(1, node("MaxPool", ["c"], ["p"], "large", kernel_shape=[7, 7])); nodes[2].input[0] = "p"; save(model(nodes, constants)) => 'large' | larger than what it reads, 6x6
+TABLE
+}
+
+@test "what is not supported is named: node, operator, operator set" {
+    refused <<'TABLE'
+nodes[1] = node("Resize", ["c"], ["f"], "larger"); save(model(nodes, constants)) => 0.onnx: node 'larger', Resize of operator set 13 | Add, AveragePool
+save(model(nodes, constants, opset=8)) => operator set 8 | from 9 to 20
+save(model(nodes, constants, opset=21)) => operator set 21
+nodes[0].domain = "com.example"; save(model(nodes, constants)) => com.example
+nodes[0].attribute.append(helper.make_attribute("odd", 1)); save(model(nodes, constants)) => attribute 'odd'
+nodes[2].attribute[0].ClearField("i"); save(model(nodes, constants)) => 'transB' must be a whole number
+save(model(nodes, constants, gives=("y", "c"))) => 2 outputs
+save(model(nodes, constants, takes=("N", 3, 8))) => samples x channels
+nodes[1] = node("Flatten", ["c"], ["f"], "flat", axis=2); save(model(nodes, constants)) => 'flat' | axis 2
+nodes[1] = node("Flatten", ["x"], ["f"], "flat"); nodes[0].output[0] = "y2"; save(model(nodes, constants, gives=["y2"], takes=("N", 2, 8, 8))) => kernels
+nodes.insert(1, node("Exp", ["c"], ["e"], "grows")); nodes[2].input[0] = "e"; save(model(nodes, constants)) => node 'flat' | none of the activations
+nodes.insert(1, node("Mul", ["c", "b"], ["e"], "scaled")); nodes[2].input[0] = "e"; save(model(nodes, constants)) => node 'scaled'
+nodes.append(node("Softmax", ["y"], ["s"])); nodes.append(node("Relu", ["s"], ["r"])); save(model(nodes, constants, gives=["r"])) => only at the end
+constants[0].data_location = TensorProto.EXTERNAL; save(model(nodes, constants)) => 'w' | external data
+constants[0].data_type = TensorProto.DOUBLE; save(model(nodes, constants)) => 'w' | DOUBLE | FLOAT is supported
+TABLE
+}
+
+@test "a graph that does not fit together is named, too" {
+    refused <<'TABLE'
+nodes.reverse(); save(model(nodes, constants)) => node 'last' | which nothing before
+nodes[0].input[0] = "f"; save(model(nodes, constants)) => reads 'f'
+constants.pop(0); save(model(nodes, constants)) => reads 'w'
+nodes[1].output[0] = "c"; save(model(nodes, constants)) => 'c' is given twice
+save(model(nodes, constants, gives=["z"])) => output 'z'
+constants[0].dims[0] = -4; save(model(nodes, constants)) => dimension 1 is -4
+constants[0].dims[0] = 2**40; save(model(nodes, constants)) => dimension 1 is
+constants[0].dims[:] = [2**31 - 1] * 4; save(model(nodes, constants)) => 'w'
+constants[0].raw_data = constants[0].raw_data[:-4]; save(model(nodes, constants)) => 'w' | 428 bytes of values, not 432
+constants[2] = floats("v", 5, 143); save(model(nodes, constants)) => 143 values do not fit 144
+constants[1] = floats("b", 3); save(model(nodes, constants)) => 'b' has 3 values, not 4
+constants[0] = numpy_helper.from_array(numpy.full((4, 3, 3, 3), numpy.nan, numpy.float32), "w"); save(model(nodes, constants)) => 'w' has values that are not finite
+nodes[0].attribute.append(helper.make_attribute("group", 2)); save(model(nodes, constants)) => 2 groups
+nodes[1] = node("Add", ["c", "x"], ["f"], "sum"); save(model(nodes, constants)) => 'sum' | of two shapes
+save(model(nodes, constants, takes=("N", 2**20, 2**20, 1))) => no shape
+TABLE
+}
+
+@test "damaged files, and such as go deeper than any graph, are refused" {
+    refused <<'TABLE'
+save(b"") => no ONNX file
+save(b"\x89PNG and more") => no ONNX file
+save(model(nodes, constants).SerializeToString()[:-3]) => damaged
+deep = b""; exec("for i in range(4000): deep = field(1, field(5, field(6, deep)))"); save(field(7, deep)) => damaged
+TABLE
+    graph <<<'nodes, constants = plain(); save(model(nodes, constants))'
+    run_status 66 adam-ctl import nowhere.onnx -o run
+    run_status 2 adam-ctl import net.onnx
+    [[ $stderr = *"--out DIR"* ]]
+    adam-ctl import net.onnx -o run 2>said
+    run_status 73 adam-ctl import net.onnx -o run
+    adam-ctl import net.onnx -o run -f 2>said
+}
