@@ -155,9 +155,10 @@ static int check(const struct options *o, int argc, int operand, char **argv, st
                          argv[operand]);
     if (o->network.controller)
         return check_member(o, err);
-    if (!o->resume && (!o->model || !s->data || !o->out))
+    bool model = o->model || s->init_from;
+    if (!o->resume && (!model || !s->data || !o->out))
         return error_set(err, STATUS_USAGE, "needs %s; try '%s --help'",
-                         !o->model  ? "--model FILE"
+                         !model     ? "--model FILE"
                          : !s->data ? "--data FILE"
                                     : "--out DIR",
                          PROGRAM);
@@ -335,10 +336,10 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
 
 static int start(struct options *o, struct trainer_config *config, struct talker *talker,
                  struct error *err) {
+    const char *model = o->model ? o->model : o->settings.init_from;
     int status = o->force ? STATUS_OK : run_folder_check(o->out, err);
     if (!status)
-        status =
-            model_ops_read(&config->checkpoint.model, o->model, o->set.items, o->set.count, err);
+        status = model_ops_read(&config->checkpoint.model, model, o->set.items, o->set.count, err);
     if (!status && !o->force && run_folder_begun(o->out))
         say_anew(talker, o->out);
     config->checkpoint.seed = (uint64_t)o->settings.seed;

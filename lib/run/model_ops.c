@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/error.h"
 #include "core/mem.h"
 #include "model/layer.h"
+#include "run/checkpoint.h"
 #include "sample/source.h"
 
 static int parse_chain(struct ops **out, const struct model *model, unsigned flags,
@@ -90,9 +92,30 @@ static int embed_picture(struct model **model, bool *more, struct error *err) {
     return status;
 }
 
+static bool is_checkpoint(const char *path) {
+    static const char end[] = ".safetensors";
+    struct stat about;
+    size_t length = strlen(path);
+    return (!stat(path, &about) && S_ISDIR(about.st_mode)) ||
+           (length >= sizeof end && !strcmp(path + length - (sizeof end - 1), end));
+}
+
+// Its weights need not fit what `sets` make of it.
+static int read_checkpoint(struct model **out, const char *path, const char *const *sets,
+                           size_t set_count, struct error *err) {
+    struct checkpoint checkpoint = {0};
+    *out = NULL;
+    int status = checkpoint_load(&checkpoint, path, NULL, 0, false, err);
+    if (!status)
+        status = model_parse(out, path, checkpoint.model->text, sets, set_count, err);
+    checkpoint_free(&checkpoint);
+    return status;
+}
+
 int model_ops_read(struct model **out, const char *path, const char *const *sets, size_t set_count,
                    struct error *err) {
-    int status = model_read(out, path, sets, set_count, err);
+    int status =
+        (is_checkpoint(path) ? read_checkpoint : model_read)(out, path, sets, set_count, err);
     bool more = !status && model_input(*out)->ops;
     while (!status && more)
         status = embed_picture(out, &more, err);

@@ -7,9 +7,9 @@
 
 struct error;
 
-// As model_read. A picture that the input's operations name ("mean file=mean.npy") is read, and
-// put into the model's text in place of its name: so checkpoints, servers and workers have it.
-// STATUS_NOINPUT, STATUS_DATA.
+// As model_read; of a run, a checkpoint or its file, the model that is in it. A picture that the
+// input's operations name ("mean file=mean.npy") is read, and put into the model's text in place of
+// its name: so checkpoints, servers and workers have it. STATUS_NOINPUT, STATUS_DATA.
 int model_ops_read(struct model **out, const char *path, const char *const *sets, size_t set_count,
                    struct error *err);
 

@@ -137,10 +137,12 @@ import numpy
 numpy.save("pictures.npy", numpy.random.default_rng(5).integers(0, 256, [12, 8, 8, 3], dtype=numpy.uint8))
 numpy.save("labels.npy", numpy.arange(12, dtype=numpy.int64) % 2)
 PY
-    model_of read >own.net
-    adam-worker --model own.net --set last.units=2 --init-from read --freeze first --epochs 1 \
+    adam-worker --init-from read --set last.units=2 --freeze first --epochs 1 \
         --data pictures.npy --labels labels.npy --out own 2>said
     grep -q 'last begins anew' said
+    [ "$(model_of own | sed -n 2p)" = "conv first maps=4 kernel=3 rate=0" ]
+    run_ok adam-ctl check read/latest/model.safetensors --set last.units=2
+    [[ $output = *last*softmax*first*2*290* ]]
     adam-eval --model own --data pictures.npy --features first --out one.npy -q
     adam-eval --model read --data pictures.npy --features first --out two.npy -q
     cmp one.npy two.npy
