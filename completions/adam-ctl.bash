@@ -25,19 +25,24 @@ _adam_ctl() {
     if [ "$before" = = ]; then before=${COMP_WORDS[COMP_CWORD - 2]}; fi
     if [ "$current" = = ]; then current=; fi
     case ${COMP_WORDS[1]} in
-    check | time | export | plot | report | compare | controller | status | top | set | checkpoint | down | prom | drain | gather | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
+    check | time | export | import | plot | report | compare | controller | status | top | set | checkpoint | down | prom | drain | gather | up | sh | systemd | sbatch | doctor | keys | store) if [ "$COMP_CWORD" -gt 1 ]; then command=${COMP_WORDS[1]}; fi ;;
     esac
     COMPREPLY=()
     case $command:$before in
     :--completion) offer -W 'bash zsh fish'; return ;;
-    check:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    check:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
     check:--batch | check:-b) return ;;
     check:--threads | check:-t) return ;;
-    time:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    time:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
     time:--batch | time:-b) return ;;
     time:--seconds) return ;;
     export:--output | export:-o) offer -f; return ;;
-    export:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    export:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
+    import:--out | import:-o) offer -d; return ;;
+    import:--ops) return ;;
+    import:--shape) return ;;
+    import:--classes) offer -f; return ;;
+    import:--scores) offer -W 'softmax logistic'; return ;;
     plot:--output | plot:-o) offer -f; return ;;
     plot:--x | plot:-x) offer -W 'both epoch time'; return ;;
     plot:--range) offer_key 'loss accuracy rate staleness'; return ;;
@@ -46,12 +51,12 @@ _adam_ctl() {
     report:--data | report:-d) offer -f; return ;;
     report:--from) return ;;
     report:--labels) offer -f; return ;;
-    report:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    report:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
     report:--threads | report:-t) return ;;
     compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 at'; return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
-    controller:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    controller:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     controller:--copies) return ;;
     controller:--listen | controller:-l) return ;;
     controller:--quorum) return ;;
@@ -74,7 +79,7 @@ _adam_ctl() {
     up:--ps) return ;;
     up:--copies) return ;;
     up:--controllers) return ;;
-    up:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    up:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     up:--workers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
@@ -87,7 +92,7 @@ _adam_ctl() {
     sh:--ps) return ;;
     sh:--copies) return ;;
     sh:--controllers) return ;;
-    sh:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    sh:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
     sh:--flush) return ;;
@@ -96,7 +101,7 @@ _adam_ctl() {
     systemd:--ps) return ;;
     systemd:--copies) return ;;
     systemd:--controllers) return ;;
-    systemd:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    systemd:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
     systemd:--flush) return ;;
@@ -106,7 +111,7 @@ _adam_ctl() {
     sbatch:--ps) return ;;
     sbatch:--copies) return ;;
     sbatch:--controllers) return ;;
-    sbatch:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    sbatch:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
     sbatch:--flush) return ;;
@@ -118,7 +123,7 @@ _adam_ctl() {
     doctor:--ps) return ;;
     doctor:--copies) return ;;
     doctor:--workers) return ;;
-    doctor:--set) offer_key 'data labels test test-labels from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    doctor:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     doctor:--hosts) offer -f; return ;;
     doctor:--ssh) return ;;
     doctor:--listen | doctor:-l) return ;;
@@ -127,13 +132,15 @@ _adam_ctl() {
     esac
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
-    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time export plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store'; fi; ;;
+    :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time export import plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store'; fi; ;;
     check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
     time:*) offer -f ;;
     export:-*) offer -W '--output -o --force -f --set --help -h --version -V' ;;
     export:*) ;;
+    import:-*) offer -W '--out -o --force -f --ops --shape --classes --scores --help -h --version -V' ;;
+    import:*) offer -f ;;
     plot:-*) offer -W '--output -o --x -x --range --help -h --version -V' ;;
     plot:*) offer -d ;;
     report:-*) offer -W '--output -o --title --data -d --from --labels --set --threads -t --help -h --version -V' ;;

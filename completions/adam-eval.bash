@@ -34,11 +34,12 @@ _adam_eval() {
     COMPREPLY=()
     case $command:$before in
     :--model | :-m) offer -d; return ;;
-    :--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    :--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
     :--data | :-d) offer -f; return ;;
     :--files-from) offer -f; return ;;
     :--from) return ;;
     :--labels) offer -f; return ;;
+    :--targets) offer -f; return ;;
     :--label-from) offer -W 'default parent column no'; return ;;
     :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
     :--max-pixels) return ;;
@@ -66,7 +67,7 @@ _adam_eval() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --label-from --ops --max-pixels --follow --every --name --keys --insecure --listen -l --port-file --max-body --patience --print --top -k --json --confusion --per-class --per-sample --format --features --out -o --force -f --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --targets --label-from --ops --max-pixels --follow --every --name --keys --insecure --listen -l --port-file --max-body --patience --print --top -k --json --confusion --per-class --per-sample --format --features --out -o --force -f --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
     :*) offer -f ;;
     esac
 }

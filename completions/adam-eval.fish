@@ -20,12 +20,13 @@ function __adam_eval_operations
 end
 complete -c adam-eval -f
 complete -c adam-eval -s m -l model -x -a '(__fish_complete_directories)' -d 'a run, a checkpoint or its .safetensors file'
-complete -c adam-eval -l set -x -a '(__adam_eval_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-eval -l set -x -a '(__adam_eval_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-eval -s d -l data -r -F -d 'samples: any kind adam-prep reads, or -'
 complete -c adam-eval -l files-from -r -F -d 'paths of pictures, one a line, or -'
 complete -c adam-eval -s 0 -l null -d 'paths end in NUL'
 complete -c adam-eval -l from -x -d 'kind of --data, if it is not recognised'
 complete -c adam-eval -l labels -r -F -d 'labels beside IDX or npy data'
+complete -c adam-eval -l targets -r -F -d 'what samples have in the place of labels'
 complete -c adam-eval -l label-from -x -a 'default parent column no' -d 'source of the labels'
 complete -c adam-eval -l ops -x -a '(__adam_eval_operations resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std)' -d 'operations before those of the model'
 complete -c adam-eval -l max-pixels -x -d 'refuse larger pictures before decoding'

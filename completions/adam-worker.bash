@@ -34,14 +34,16 @@ _adam_worker() {
     COMPREPLY=()
     case $command:$before in
     :--model | :-m) offer -f; return ;;
-    :--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay'; return ;;
+    :--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
     :--freeze) return ;;
     :--init-from) return ;;
     :--class-weights) offer -f; return ;;
     :--data | :-d) offer -f; return ;;
     :--labels) offer -f; return ;;
+    :--targets) offer -f; return ;;
     :--test) offer -f; return ;;
     :--test-labels) offer -f; return ;;
+    :--test-targets) offer -f; return ;;
     :--from) return ;;
     :--spool) offer -f; return ;;
     :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
@@ -77,7 +79,7 @@ _adam_worker() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --test --test-labels --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --ema --clip --seed -s --loaders --frozen-memory --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --targets --test --test-labels --test-targets --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --ema --clip --seed -s --loaders --frozen-memory --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }

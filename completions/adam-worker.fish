@@ -20,14 +20,16 @@ function __adam_worker_operations
 end
 complete -c adam-worker -f
 complete -c adam-worker -s m -l model -r -F -d 'model file, see adam-model(5)'
-complete -c adam-worker -l set -x -a '(__adam_worker_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights from init bias rate decay)' -d 'override a key of a layer, or of all that a pattern matches'
+complete -c adam-worker -l set -x -a '(__adam_worker_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay)' -d 'override a key of a layer, or of all that a pattern matches'
 complete -c adam-worker -l freeze -x -d 'layers whose weights stay as they are: --set PATTERN.rate=0'
 complete -c adam-worker -l init-from -x -d 'begin with the weights of its layers of the same names and shapes'
 complete -c adam-worker -l class-weights -r -F -d 'how much classes count: auto, all together alike; or FILE of CLASS TAB WEIGHT'
 complete -c adam-worker -s d -l data -r -F -d 'training set; - is standard input'
 complete -c adam-worker -l labels -r -F -d 'labels of an IDX or npy training set'
+complete -c adam-worker -l targets -r -F -d 'what samples have in the place of labels: classes of each, or numbers'
 complete -c adam-worker -l test -r -F -d 'test set; auto=0.1 holds out a tenth of each class of the training set'
 complete -c adam-worker -l test-labels -r -F -d 'labels of an IDX or npy test set'
+complete -c adam-worker -l test-targets -r -F -d 'the same of the test set'
 complete -c adam-worker -l from -x -d 'kind of the training set'
 complete -c adam-worker -l spool -r -F -d 'copy standard input to FILE first, and train on that'
 complete -c adam-worker -l ops -x -a '(__adam_worker_operations resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std)' -d 'augment each picture in each epoch, see adam-ops(7)'

@@ -16,7 +16,7 @@ struct kernels;
 // hundred products of 24 bits, added up in other orders, some of them transformed.
 #define SELFTEST_TOLERANCE 1e-4
 
-enum { SELFTEST_LAYERS = 24, SELFTEST_FAMILIES = 4 };
+enum { SELFTEST_LAYERS = 25, SELFTEST_FAMILIES = 4 };
 
 struct selftest {
     const struct kernels *families[SELFTEST_FAMILIES];
