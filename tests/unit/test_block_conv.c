@@ -212,7 +212,7 @@ static void test_no_number(struct family *f) {
 
 static void test_scratch(struct tap *tap) {
     int most = 1 << 30;
-    struct convolution v = {{most, most, most, most, most, most, most, 1, 1, 0, 0}, most, 1};
+    struct convolution v = {{most, most, most, most, most, most, most, 1, 1, 0, 0, 0, 0}, most, 1};
     CHECK(tap, conv_block_scratch(&v) == SIZE_MAX);
     tap_result(tap, "a scratch that does not fit in size_t is refused");
 }

@@ -172,7 +172,7 @@ static const int square[][9] = {
 };
 
 static void test_square(struct tap *tap, const int *p, struct random *random) {
-    struct window w = {p[0], p[1], p[2], 0, 0, p[3], p[3], p[4], p[4], p[5], p[5]};
+    struct window w = {p[0], p[1], p[2], 0, 0, p[3], p[3], p[4], p[4], p[5], p[5], 0, 0};
     w.out_h = (w.h + 2 * p[5] - p[3]) / p[4] + 1;
     w.out_w = (w.w + 2 * p[5] - p[3]) / p[4] + 1;
     check_shape(tap, &(struct convolution){w, p[6], p[7]}, p[8], random);
@@ -189,17 +189,17 @@ int main(void) {
         TEST(&tap, name, { test_square(&tap, p, &random); });
     }
     TEST(&tap, "kernels, strides and padding that differ down and across", {
-        struct window w = {6, 9, 13, 5, 12, 3, 4, 2, 1, 1, 2};
+        struct window w = {6, 9, 13, 5, 12, 3, 4, 2, 1, 1, 2, 0, 0};
         w.out_w = (w.w + 2 * w.pad_w - w.kernel_w) / w.stride_w + 1;
         check_shape(&tap, &(struct convolution){w, 10, 2}, 5, &random);
     });
     TEST(&tap, "the same, with a group for each map", {
-        struct window w = {10, 9, 13, 5, 12, 3, 4, 2, 1, 1, 2};
+        struct window w = {10, 9, 13, 5, 12, 3, 4, 2, 1, 1, 2, 0, 0};
         w.out_w = (w.w + 2 * w.pad_w - w.kernel_w) / w.stride_w + 1;
         check_shape(&tap, &(struct convolution){w, 10, 10}, 5, &random);
     });
     TEST(&tap, "a last window that is clipped", {
-        struct window w = {2, 32, 33, 16, 16, 3, 3, 2, 2, 0, 0};
+        struct window w = {2, 32, 33, 16, 16, 3, 3, 2, 2, 0, 0, 0, 0};
         check_shape(&tap, &(struct convolution){w, 4, 1}, 3, &random);
     });
     return tap_done(&tap);
