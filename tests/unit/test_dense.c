@@ -25,8 +25,10 @@ struct fixture {
     const struct kernels *k;
     int n, units, inputs, first;
     struct random random;
-    float *x, *dy, *w, *state, *biases, *y, *dx, *dw, *scratch, *panels;
+    float *x, *dy, *w, *begin, *state, *biases, *y, *dx, *dw, *scratch, *panels;
     float *there; // what errors are added to; NULL: nothing
+    // By definition, and the sums of the magnitudes that are added.
+    double *errors, *error_sizes, *gradient, *gradient_sizes;
 };
 
 static float *noise(struct fixture *f, size_t n) {
@@ -36,21 +38,50 @@ static float *noise(struct fixture *f, size_t n) {
     return x;
 }
 
+static void define_errors(struct fixture *f) {
+    for (int i = 0; i < f->n; i++)
+        for (int u = 0; u < f->units; u++)
+            for (int k = 0; k < f->inputs; k++) {
+                double dy = (double)f->dy[i * f->units + u];
+                double product = dy * (double)f->w[u * f->inputs + k];
+                f->errors[i * f->inputs + k] += product;
+                f->error_sizes[i * f->inputs + k] += fabs(product);
+            }
+}
+
+static void define_gradient(struct fixture *f) {
+    for (int i = 0; i < f->n; i++)
+        for (int u = 0; u < f->units; u++)
+            for (int k = 0; k < f->inputs; k++) {
+                double dy = (double)f->dy[i * f->units + u];
+                double product = dy * (double)f->x[i * f->inputs + k];
+                f->gradient[u * f->inputs + k] += product;
+                f->gradient_sizes[u * f->inputs + k] += fabs(product);
+            }
+}
+
 static void fixture_fill(struct fixture *f) {
     size_t n = (size_t)f->n, units = (size_t)f->units, inputs = (size_t)f->inputs;
     f->random = random_stream(5, n, units * inputs);
     f->x = noise(f, n * inputs), f->dy = noise(f, n * units), f->w = noise(f, units * inputs);
-    f->state = noise(f, 2 * units * inputs), f->biases = noise(f, units),
-    f->y = noise(f, n * units);
+    f->begin = noise(f, 2 * units * inputs), f->state = mem_floats(2 * units * inputs);
+    f->biases = noise(f, units), f->y = noise(f, n * units);
     f->dx = noise(f, n * inputs), f->dw = noise(f, units * inputs);
     f->scratch = mem_floats(dense_scratch(f->n, f->inputs));
     f->panels = mem_floats(dense_step_scratch(f->n, f->units, f->inputs));
+    f->errors = mem_zeroed(n * inputs, sizeof *f->errors);
+    f->error_sizes = mem_zeroed(n * inputs, sizeof *f->error_sizes);
+    f->gradient = mem_zeroed(units * inputs, sizeof *f->gradient);
+    f->gradient_sizes = mem_zeroed(units * inputs, sizeof *f->gradient_sizes);
+    define_errors(f);
+    define_gradient(f);
 }
 
 static void fixture_free(struct fixture *f) {
-    free(f->x), free(f->dy), free(f->w), free(f->state);
+    free(f->x), free(f->dy), free(f->w), free(f->begin), free(f->state);
     free(f->biases), free(f->y), free(f->dx), free(f->dw), free(f->scratch);
-    free(f->panels);
+    free(f->panels), free(f->errors), free(f->error_sizes);
+    free(f->gradient), free(f->gradient_sizes);
 }
 
 static void near(struct fixture *f, const char *what, size_t at, float got, double wanted,
@@ -73,26 +104,11 @@ static void check_forward(struct fixture *f, const float *biases) {
         }
 }
 
-// Against the weights `w`, which a step may have changed since.
-static void check_errors(struct fixture *f, const char *what, const float *w) {
-    for (int i = 0; i < f->n; i++)
-        for (int k = 0; k < f->inputs; k++) {
-            double sum = f->there ? (double)f->there[i * f->inputs + k] : 0, size = fabs(sum);
-            for (int u = 0; u < f->units; u++) {
-                double product = (double)f->dy[i * f->units + u] * (double)w[u * f->inputs + k];
-                sum += product, size += fabs(product);
-            }
-            near(f, what, (size_t)(i * f->inputs + k), f->dx[i * f->inputs + k], sum, size);
-        }
-}
-
-static double gradient(const struct fixture *f, int u, int k, double *size) {
-    double sum = *size = 0;
-    for (int i = 0; i < f->n; i++) {
-        double product = (double)f->dy[i * f->units + u] * (double)f->x[i * f->inputs + k];
-        sum += product, *size += fabs(product);
+static void check_errors(struct fixture *f, const char *what) {
+    for (size_t i = 0; i < (size_t)f->n * (size_t)f->inputs; i++) {
+        double there = f->there ? (double)f->there[i] : 0;
+        near(f, what, i, f->dx[i], there + f->errors[i], fabs(there) + f->error_sizes[i]);
     }
-    return sum;
 }
 
 static struct dense_errors errors_of(const struct fixture *f, bool errors, bool panels) {
@@ -114,12 +130,10 @@ static struct dense_errors errors_of(const struct fixture *f, bool errors, bool 
 static void check_gradients(struct fixture *f) {
     struct dense_errors errors = errors_of(f, true, false);
     f->k->dense->back_input(&errors, f->w);
-    check_errors(f, "dense_back_input", f->w);
+    check_errors(f, "dense_back_input");
     f->k->dense->back_weights(f->dw, &errors);
-    for (int q = 0; q < f->units * f->inputs; q++) {
-        double size, wanted = gradient(f, q / f->inputs, q % f->inputs, &size);
-        near(f, "dense_back_weights", (size_t)q, f->dw[q], wanted, size);
-    }
+    for (size_t q = 0; q < (size_t)f->units * (size_t)f->inputs; q++)
+        near(f, "dense_back_weights", q, f->dw[q], f->gradient[q], f->gradient_sizes[q]);
 }
 
 // What becomes of a weight and its states.
@@ -154,6 +168,7 @@ static void step(const struct update *u, double g, double *w, double state[2]) {
     *w -= (double)u->rate * g;
 }
 
+// Leaves the weights as they were.
 static void check_step(struct fixture *f, enum rule rule, bool errors, bool panels) {
     size_t count = (size_t)f->units * (size_t)f->inputs;
     const struct update update = {.rule = rule,
@@ -172,18 +187,20 @@ static void check_step(struct fixture *f, enum rule rule, bool errors, bool pane
     int states = optimizer_states(rule), squares = optimizer_squares(rule);
     memcpy(before, f->w, count * sizeof *before);
     for (size_t q = 0; q < 2 * count; q++) // a sum of squares has a sign
-        f->state[q] = state[q] = 0.25f + fabsf(random_normal(&f->random));
+        f->state[q] = state[q] = 0.25f + fabsf(f->begin[q]);
     f->k->dense->step(f->w, states ? f->state : NULL, &sent, &update);
     if (errors)
-        check_errors(f, "dense_step", before);
+        check_errors(f, "dense_step");
     for (size_t q = 0; q < count; q++) {
-        double w = (double)before[q], s[2] = {(double)state[q], (double)state[count + q]}, size;
-        step(&update, gradient(f, (int)q / f->inputs, (int)q % f->inputs, &size), &w, s);
+        double w = (double)before[q], s[2] = {(double)state[q], (double)state[count + q]};
+        double size = f->gradient_sizes[q];
+        step(&update, f->gradient[q], &w, s);
         near(f, rule_names[rule], q, f->w[q], w, size + fabs(w));
         for (int i = 0; i < states; i++)
             near(f, "state", q, f->state[(size_t)i * count + q], s[i],
                  i == squares ? size * size : size);
     }
+    memcpy(f->w, before, count * sizeof *before);
     free(before), free(state);
 }
 
