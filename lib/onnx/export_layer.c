@@ -300,6 +300,10 @@ static const char *export_softmax(struct exporting *ex, const struct layer *laye
     return graph_output(softmax);
 }
 
+static const char *export_numbers(struct exporting *ex, const struct layer *layer, const char *x) {
+    return graph_output(unary(ex, "Identity", "scores", export_dense(ex, layer, x)));
+}
+
 static const char *export_logistic(struct exporting *ex, const struct layer *layer, const char *x) {
     return graph_output(unary(ex, "Sigmoid", "scores", export_dense(ex, layer, x)));
 }
@@ -357,7 +361,8 @@ static exporter *exporter_of(const struct layer_type *type) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         if (!strcmp(rows[i].type, type->name))
             return rows[i].export;
-    return type->activation ? export_nothing : NULL;
+    // Both that are called linear: the activation, and the output.
+    return type->activation ? export_nothing : type->output ? export_numbers : NULL;
 }
 
 int export_layer(struct exporting *ex, const struct layer *layer, struct error *err) {

@@ -67,6 +67,23 @@ NET
     agrees all.net
 }
 
+@test "numbers are those that it gives here" {
+    pictures 9x9x3 2
+    python -c 'import numpy; numpy.save("numbers.npy", numpy.arange(48).reshape(24, 2) / 20 - 1)'
+    cat >numbers.net <<'NET'
+input 3x9x9 ops='scale 1/255'
+conv maps=6 kernel=3
+linear
+dense units=12 act=tanh
+linear units=2 loss=huber
+NET
+    adam-worker --model numbers.net --data pictures.npy --targets numbers.npy --epochs 3 --batch 4 \
+        --threads 1 --out run/ -q
+    adam-eval --model run/ --data pictures.npy --per-sample scores.tsv --print predictions -q >told
+    adam-ctl export run/ -o model.onnx
+    python "$ROOT/tests/helper/onnx_run.py" model.onnx pictures.npy scores.tsv 2e-5
+}
+
 @test "operations that mix values are named, and can be left out" {
     pictures 12x12x3 3
     cat >crop.net <<'NET'
