@@ -133,11 +133,15 @@ static int read_head(struct target_reader *r, struct error *err) {
 
 // --- keys -------------------------------------------------------------------------------------
 
-// Keys of pictures may have the extension of their files, which no sample's has.
-static void cut_extension(char *key) {
+// A key may be the path of a picture, with what sources leave out of theirs: "./" or "/" in front,
+// and the extension.
+static char *bare_key(char *key) {
+    while (*key == '/' || (key[0] == '.' && key[1] == '/'))
+        key += *key == '/' ? 1 : 2;
     char *dot = strrchr(key, '.');
     if (dot && dot > key && dot[-1] != '/' && codec_of_extension(dot + 1) != CODEC_NONE)
         *dot = 0;
+    return key;
 }
 
 // Cuts the key from the line; what is behind it stays in *values.
@@ -148,8 +152,8 @@ static int take_key(struct target_reader *r, char *line, char **values, struct e
                          r->columns + 1);
     struct target_key *key = &r->targets->keys[r->targets->rows];
     *values = line;
-    *key = (struct target_key){strsep(values, "\t"), (uint32_t)r->targets->rows, r->line};
-    cut_extension(line);
+    strsep(values, "\t");
+    *key = (struct target_key){bare_key(line), (uint32_t)r->targets->rows, r->line};
     r->targets->rows++;
     return STATUS_OK;
 }

@@ -273,9 +273,9 @@ refused() { # STATUS TEXT COMMAND...
     done
     refused 65 "class 'other' is not one of the model's 3: low, middle, top" adam-eval --model run \
         --data test.npy --targets <(sed s/low/other/ test-classes.tsv)
-    # Columns may come in another order; those of the run are found by their names.
+    # Columns may come in another order; those of the run are found by their names, and samples by paths.
     learn numbers.net train-numbers.tsv --epochs 1 --out two
-    awk -F'\t' '{ print $1 "\t" $3 "\t" $2 }' test-numbers.tsv >turned.tsv
+    awk -F'\t' '{ print "./" $1 ".png\t" $3 "\t" $2 }' test-numbers.tsv >turned.tsv
     [ "$(adam-eval --model two --data test.npy --targets turned.tsv -q)" = \
         "$(adam-eval --model two --data test.npy --targets test-numbers.tsv -q)" ]
     refused 65 "column" adam-eval --model two --data test.npy --targets <(cut -f1,2 test-numbers.tsv)
