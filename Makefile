@@ -24,6 +24,7 @@
 #   KERNELS=bare                   with SAN: it leaves the kernels alone, which it slows the most
 #   DEV=1                          build fast, with only kernels optimized (in build/dev)
 #   PREFIX=/usr/local DESTDIR=     where make install puts things
+#   STRIP=:                        leaves in what is installed what debuggers read
 #   TESTS='tests/cli/prep*.bats'   what make check runs (all of tests/)
 #   FUZZ_SECONDS=60                how long each fuzz target runs
 #   SEEDS=1..100000      the schedules of make sim
@@ -33,6 +34,7 @@
 VERSION = 0.1.0
 PREFIX ?= /usr/local
 DESTDIR ?=
+STRIP ?= strip
 SAN ?=
 KERNELS ?=
 DEV ?=
@@ -327,10 +329,16 @@ INSTALLED = $(foreach p,$(PROGRAMS),$(BUILD)/$p=bin/$p \
 	$(BUILD)/api/adam.pc=lib/pkgconfig/adam.pc lib/api/adam.h=include/adam.h
 INSTALLED_LINKS = lib/libadam.so.$(SONAME) lib/libadam.so
 
+# Without what only debuggers read, which is most of it.
 install: all libadam
 	@for pair in $(INSTALLED); do \
 		[ -x "$${pair%%=*}" ] && mode=755 || mode=644; \
-		install -D -m $$mode "$${pair%%=*}" "$(DESTDIR)$(PREFIX)/$${pair#*=}" || exit; \
+		place="$(DESTDIR)$(PREFIX)/$${pair#*=}"; \
+		install -D -m $$mode "$${pair%%=*}" "$$place" || exit; \
+		case $${pair#*=} in \
+		bin/* | lib/*.so.*) $(STRIP) --strip-unneeded "$$place" || exit ;; \
+		lib/*.a) $(STRIP) --strip-debug "$$place" || exit ;; \
+		esac; \
 	done
 	@for link in $(INSTALLED_LINKS); do \
 		ln -sf libadam.so.$(VERSION) "$(DESTDIR)$(PREFIX)/$$link" || exit; \

@@ -64,6 +64,15 @@ setup() {
 ./lib/pkgconfig/adam.pc" ]
 }
 
+@test "nothing is installed that only a debugger reads" {
+    local file
+    for file in bin/* lib/libadam.so lib/libadam.a; do
+        run_ok readelf -S -W "$file"
+        [[ $output = *.text* && $output != *.debug_info* ]]
+    done
+    [ "$(du -sk --apparent-size bin | cut -f 1)" -lt 20000 ]
+}
+
 @test "what is installed can be read and run by everyone" {
     [ -z "$(find . -type f ! -perm -444)" ]
     [ -z "$(find bin -type f ! -perm -555)" ]
