@@ -16,6 +16,7 @@
 #   make libadam         the library for other programs, shared and static (adam(3))
 #   make install         programs, libadam, manuals and completions below DESTDIR/PREFIX
 #   make uninstall       remove what make install put there
+#   make deb             a Debian package, in build/deb
 #   make completions     write completions/ anew from the programs' own tables
 #   make deps test-deps  only install what building or testing needs (Debian)
 #   make clean           remove build/
@@ -77,7 +78,9 @@ TEST_TOOLS += python3-numpy        # an independent reader of .npy and safetenso
 TEST_TOOLS += python3-pil          # an independent decoder and resampler
 TEST_TOOLS += fonts-dejavu         # examples/finetune.sh learns their digits
 TEST_TOOLS += python3-torch        # an independent reference for every layer
+TEST_TOOLS += dpkg-dev             # what the package that make deb builds depends on
 TEST_TOOLS += python3-onnx         # checks what adam-ctl export writes
+DEB_TOOLS = dpkg-dev               # what a package depends on
 PROOF_TOOLS = spin                 # explores all states of a model
 FUZZ_TOOLS = clang libclang-rt-dev
 # The peers we measure beside; OpenBLAS of the OpenMP flavour is the one whose threads do not
@@ -136,12 +139,12 @@ SIM_OBJECTS = $(patsubst %.c,$(BUILD)/%.o,$(filter-out tests/sim/sim.c,$(sort $(
 SIM = $(BUILD)/tests/sim/sim
 FUZZERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 MANUALS = $(sort $(wildcard man/*.[1-9]))
-EXAMPLES = $(sort $(wildcard examples/*.* examples/*/*.*))
+EXAMPLES = $(filter-out examples/debian/%,$(sort $(wildcard examples/*.* examples/*/*.*)))
 C_FILES = $(sort $(wildcard cmd/*.c cmd/*/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
-SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/chaos/run tests/proof/run tests/bench/*.sh examples/*.sh))
+SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/chaos/run tests/proof/run tests/bench/*.sh examples/*.sh examples/*/*.sh))
 
 .PHONY: all libadam tests fuzzers help deps test-deps demo check bench chaos sim proof fuzz mutants clean always
-.PHONY: lint lint-quick format-check tidy cppcheck shellcheck man-check install uninstall completions
+.PHONY: lint lint-quick format-check tidy cppcheck shellcheck man-check install deb uninstall completions
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -343,6 +346,13 @@ install: all libadam
 	@for link in $(INSTALLED_LINKS); do \
 		ln -sf libadam.so.$(VERSION) "$(DESTDIR)$(PREFIX)/$$link" || exit; \
 	done
+
+# The files of the package are in examples/debian.
+deb: all libadam
+	$(call install_missing,$(DEB_TOOLS))
+	@rm -rf $(BUILD)/deb
+	@$(MAKE) --no-print-directory -s install DESTDIR=$(BUILD)/deb/debian/adam PREFIX=/usr
+	@examples/debian/package.sh $(BUILD)/deb $(VERSION)
 
 uninstall:
 	@for pair in $(INSTALLED) $(INSTALLED_LINKS); do rm -f "$(DESTDIR)$(PREFIX)/$${pair#*=}"; done
