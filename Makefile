@@ -18,7 +18,8 @@
 #   make uninstall       remove what make install put there
 #   make deb             a Debian package, in build/deb
 #   make completions     write completions/ anew from the programs' own tables
-#   make deps test-deps  only install what building or testing needs (Debian)
+#   make deps test-deps  only install what building or testing needs (Debian); asks before it
+#                        uses sudo
 #   make clean           remove build/
 #
 #   SAN=thread|address|undefined   build and check under a sanitizer (in build/SAN)
@@ -60,6 +61,12 @@ LIBRARIES += libmicrohttpd-dev     # the prediction service: nng's server of HTT
 LIBRARIES += libprotobuf-c-dev     # the encoding of ONNX files
 LIBRARIES += libonnx-dev           # what is in an ONNX file: onnx.proto
 BUILD_TOOLS = gcc make libc6-dev protobuf-c-compiler
+# What Fedora calls those of them that have another name there.
+FEDORA = zlib1g-dev=zlib-devel libpng-dev=libpng-devel libjpeg62-turbo-dev=libjpeg-turbo-devel \
+	libopenblas-dev=openblas-devel libarchive-dev=libarchive-devel libjansson-dev=jansson-devel \
+	libnuma-dev=numactl-devel libnng-dev=nng-devel libmbedtls-dev=mbedtls-devel \
+	libmicrohttpd-dev=libmicrohttpd-devel libprotobuf-c-dev=protobuf-c-devel libonnx-dev=onnx-devel \
+	libc6-dev=glibc-devel
 # Why each test tool is here.
 TEST_TOOLS += bats                 # runs the tests of the programs
 TEST_TOOLS += iproute2             # machines of network namespaces
@@ -215,17 +222,26 @@ $(SIM) $(BUILD)/tests/unit/test_simulation: $(SIM_OBJECTS)
 
 -include $(patsubst %.c,$(BUILD)/%.d,$(filter %.c,$(C_FILES)))
 
-# Installs the packages of $(1) that are missing, and says nothing when none is.
+# Installs the packages of $(1) that are missing, and says nothing when none is. Who is not root is
+# asked first, and told the commands if nobody is there to answer.
 define install_missing
 @missing=; for p in $(sort $(1)); do \
 	dpkg-query -W -f='$${db:Status-Status}' $$p 2>/dev/null | grep -qx installed || missing="$$missing $$p"; \
 done; \
-if [ -n "$$missing" ]; then \
+[ -n "$$missing" ] || exit 0; \
+if [ "$$(id -u)" = 0 ]; then \
 	echo "installing$$missing"; \
-	[ "$$(id -u)" = 0 ] && sudo= || sudo=sudo; \
-	$$sudo apt-get update -qq && \
-	$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
-fi
+	sudo=; \
+else \
+	fedora=$$(for p in $$missing; do echo $(FEDORA) $$p=$$p | tr ' ' '\n' | sed -n "s/^$$p=//p" | head -n 1; done | tr '\n' ' '); \
+	printf 'missing:%s\n  Debian: sudo apt-get install%s\n  Fedora: sudo dnf install %s\n' "$$missing" "$$missing" "$$fedora" >&2; \
+	answer=; \
+	if [ -t 0 ] && command -v apt-get >/dev/null; then printf 'run the first of these now? [y/N] ' >&2; read -r answer; fi; \
+	[ "$$answer" = y ] || exit 1; \
+	sudo=sudo; \
+fi; \
+$$sudo apt-get update -qq && \
+$$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null
 endef
 
 deps:
