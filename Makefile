@@ -19,7 +19,7 @@
 #   make deb             a Debian package, in build/deb
 #   make completions     write completions/ anew from the programs' own tables
 #   make deps test-deps  only install what building or testing needs (Debian); asks before it
-#                        uses sudo
+#                        uses sudo, unless YES=1
 #   make clean           remove build/
 #
 #   SAN=thread|address|undefined   build and check under a sanitizer (in build/SAN)
@@ -235,8 +235,8 @@ if [ "$$(id -u)" = 0 ]; then \
 else \
 	fedora=$$(for p in $$missing; do echo $(FEDORA) $$p=$$p | tr ' ' '\n' | sed -n "s/^$$p=//p" | head -n 1; done | tr '\n' ' '); \
 	printf 'missing:%s\n  Debian: sudo apt-get install%s\n  Fedora: sudo dnf install %s\n' "$$missing" "$$missing" "$$fedora" >&2; \
-	answer=; \
-	if [ -t 0 ] && command -v apt-get >/dev/null; then printf 'run the first of these now? [y/N] ' >&2; read -r answer; fi; \
+	answer=$(if $(YES),y); \
+	if [ -z "$$answer" ] && [ -t 0 ] && command -v apt-get >/dev/null; then printf 'run the first of these now? [y/N] ' >&2; read -r answer; fi; \
 	[ "$$answer" = y ] || exit 1; \
 	sudo=sudo; \
 fi; \

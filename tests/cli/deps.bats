@@ -19,7 +19,7 @@ tool() {
 # Commands that are asked write where the test is.
 deps() {
     sed -i "s,>>said,>>'$PWD/said'," bin/*
-    PATH="$PWD/bin:$PATH" make -s -C "$ROOT" deps
+    PATH="$PWD/bin:$PATH" make -s -C "$ROOT" deps "$@"
 }
 
 @test "root gets what is missing" {
@@ -38,10 +38,16 @@ deps() {
     [[ $stderr != *numa* && $stderr != *"-dev "*dnf*"-dev "* ]]
 }
 
+@test "YES=1 says so before" {
+    tool id 'echo 1000'
+    run_ok deps YES=1 </dev/null
+    grep -q '^sudo env DEBIAN_FRONTEND=noninteractive apt-get install .*zlib1g-dev' said
+}
+
 # The same at a terminal, where the answer is $1.
 deps_at_terminal() {
     sed -i "s,>>said,>>'$PWD/said'," bin/*
-    PATH="$PWD/bin:$PATH" python -c '
+    PATH="$PWD/bin:$PATH" python3 -c '
 import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(["make", "-s", "-C", sys.argv[1], "deps"])))' "$ROOT" <<<"$1" >asked
 }
