@@ -3,6 +3,7 @@
 #   make                 build the programs (in build/)
 #   make demo            install what is missing, build, and train on pictures drawn here
 #   make check           install what is missing, and run all tests
+#   make check-arm64     the unit tests, built for 64-bit ARM, under qemu (tests/arm64/run)
 #   make bench           measure against peers and bounds (tests/bench)
 #   make chaos           kill and stop parts of runs at random (tests/chaos/run)
 #   make fuzz            feed every parser with hostile bytes, FUZZ_SECONDS each
@@ -129,7 +130,10 @@ KERNEL_FLAGS = $(if $(findstring /ref/,$<),$(KERNEL_OPTIMIZE)) \
 	$(if $(findstring /avx512/,$<),$(KERNEL_OPTIMIZE) $(AVX512_FLAGS)) \
 	$(if $(findstring lib/kernels/avx,$<),-ffp-contract=fast -fno-var-tracking)
 
-LIB_SOURCES = $(sort $(wildcard lib/*/*.c lib/*/*/*.c))
+# Processors that are not x86-64 have no use for these folders; their kernels are those of ref/.
+MACHINE := $(shell $(CC) -dumpmachine)
+FOREIGN = $(if $(filter x86_64-%,$(MACHINE)),,%/avx2/ %/avx512/)
+LIB_SOURCES = $(foreach source,$(sort $(wildcard lib/*/*.c lib/*/*/*.c)),$(if $(filter $(FOREIGN),$(dir $(source))),,$(source)))
 # What protoc-c makes of the format of ONNX, read from the folder that it is made in.
 ONNX_FORMAT = $(BUILD)/lib/onnx/onnx.pb-c
 ONNX_FOLDER = /usr/include/onnx
@@ -148,9 +152,9 @@ FUZZERS = $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 MANUALS = $(sort $(wildcard man/*.[1-9]))
 EXAMPLES = $(filter-out examples/debian/%,$(sort $(wildcard examples/*.* examples/*/*.*)))
 C_FILES = $(sort $(wildcard cmd/*.c cmd/*/*.[ch] lib/*/*.[ch] lib/*/*/*.[ch] tests/*/*.[ch]))
-SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/fuzz/run tests/chaos/run tests/proof/run tests/bench/*.sh examples/*.sh examples/*/*.sh))
+SCRIPTS = .ci/run tests/run $(sort $(wildcard tests/arm64/run tests/fuzz/run tests/chaos/run tests/proof/run tests/bench/*.sh examples/*.sh examples/*/*.sh))
 
-.PHONY: all libadam tests fuzzers help deps test-deps demo check bench chaos sim proof fuzz mutants clean always
+.PHONY: all libadam tests fuzzers help deps test-deps demo check check-arm64 bench chaos sim proof fuzz mutants clean always
 .PHONY: lint lint-quick format-check tidy cppcheck shellcheck man-check install deb uninstall completions
 .DELETE_ON_ERROR:
 .SECONDARY:
@@ -267,6 +271,9 @@ bench:
 	@for script in $(sort $(wildcard tests/bench/*.sh)); do \
 		echo "# $$script"; PATH="$(CURDIR)/$(BUILD):$$PATH" BUILD=$(BUILD) $$script || exit; \
 	done
+
+check-arm64: deps
+	@tests/arm64/run
 
 chaos: test-deps
 	$(parallel) all

@@ -170,6 +170,8 @@ static void warp_stretch(const struct warp *warp, int y, int first, int end, str
 #if defined(__x86_64__)
     if (avx2)
         done = warp_row_rgb_avx2(to, &warp->source, n, at);
+#else
+    (void)avx2;
 #endif
     at.x += done * at.dx, at.y += done * at.dy;
     warp_row_u8((uint8_t *)to + done * warp->from->channels, &warp->source, n - done, at);

@@ -59,7 +59,7 @@ int poll(struct pollfd *files, nfds_t count, int ms) {
     if (ms < 1)
         longest = INT32_MAX;
     if (++polls % 3 == 0)
-        return (int)syscall(SYS_poll, files, count, 0);
+        return (int)syscall(SYS_ppoll, files, count, &(struct timespec){0}, NULL, 0);
     errno = polls % 3 == 2 ? EINTR : 0;
     return polls % 3 == 2 ? -1 : 0;
 }
