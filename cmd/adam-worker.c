@@ -315,6 +315,11 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
     if (status)
         return status;
     json_t *stored = json_object_get(config->checkpoint.run, "settings");
+    if (json_object_size(stored) == 0) // adam-ctl import made it
+        return error_set(err, STATUS_USAGE,
+                         "nothing was trained in %s that could go on; --init-from begins with its "
+                         "weights",
+                         o->resume);
     find_files(talker, &config->checkpoint, stored);
     settings_default(&o->settings);
     settings_read(&o->settings, stored);

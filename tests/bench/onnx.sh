@@ -22,7 +22,7 @@ for net; do
     folder=$work/$net
     mkdir "$folder"
     "$python" "$helper/onnx_nets.py" "$net" "${ONNX_OPSET:-13}" "$folder" "${ONNX_SIZE:-224}"
-    adam-ctl import "$folder/net.onnx" -o "$folder/run" 2>/dev/null
+    adam-ctl import "$folder/net.onnx" -o "$folder/run"
     adam-eval -q --model "$folder/run" --data "$folder/pictures.npy" \
         --labels "$folder/labels.npy" --per-sample "$folder/scores.tsv" >"$folder/figures"
     difference=$("$python" "$helper/onnx_scores.py" "$folder" "$folder/scores.tsv" 1e-4)

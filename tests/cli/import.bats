@@ -141,6 +141,8 @@ PY
         --data pictures.npy --labels labels.npy --out own 2>said
     grep -q 'last begins anew' said
     [ "$(model_of own | sed -n 2p)" = "conv first maps=4 kernel=3 rate=0" ]
+    run_status 2 adam-worker --resume read
+    [[ $stderr = *"read that could go on; --init-from"* ]]
     run_ok adam-ctl check read/latest/model.safetensors --set last.units=2
     [[ $output = *last*softmax*first*2*290* ]]
     adam-eval --model own --data pictures.npy --features first --out one.npy -q
