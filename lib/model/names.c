@@ -55,10 +55,11 @@ static bool is_name(const char *text, size_t length) {
     return length <= SCRIPT_NAME_MAX && text[length - 1] != '.';
 }
 
-// What optimizers keep of the layer c1 is called momentum.c1 in checkpoints (rule/optimizer.h).
+// What optimizers keep of the layer c1 is called momentum.c1 in checkpoints (rule/optimizer.h), and
+// trained.c1 what an average has the place of (run/checkpoint_tensors.c).
 static bool is_kept_name(const char *text, size_t length) {
-    static const char *const kept[] = {"momentum", "nesterov", "adagrad",
-                                       "rmsprop",  "adam",     "adamw"};
+    static const char *const kept[] = {"momentum", "nesterov", "adagrad", "rmsprop",
+                                       "adam",     "adamw",    "trained"};
     const char *dot = memchr(text, '.', length);
     for (size_t i = 0; dot && i < sizeof kept / sizeof *kept; i++)
         if (strlen(kept[i]) == (size_t)(dot - text) && !memcmp(kept[i], text, (size_t)(dot - text)))

@@ -524,6 +524,7 @@ static void test_dots(struct tap *tap) {
         for (int rule = 0; rule_names[rule]; rule++)
             for (int state = 0; state < optimizer_states((enum rule)rule); state++)
                 refuse_kept_name(tap, optimizer_state_name((enum rule)rule, state));
+        refuse_kept_name(tap, "trained");
     });
 }
 
