@@ -57,7 +57,7 @@ END
     printf '%s\n' 'model = tiny.net' 'data = train.idx' 'labels = train.lab' 'test = test.idx' \
         'test-labels = test.lab' 'epochs = 40' 'batch = 8' 'metrics-every = 0.1' >run.conf
     run_ok adam-ctl up run.conf --ps 2 --workers 2 --threads 1 --quiet
-    run_ok alone --metrics-every 0.1
+    run_ok alone --metrics-every 0.1 --freeze c1
     run_status 3 alone --rate 1e6 --decay 1 --force --out diverged
     run_with_store
     with_targets
