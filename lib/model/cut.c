@@ -78,6 +78,9 @@ static float *cut_parameters(const struct model *cut, const bool *needed, const 
             continue;
         copy_parameter(parameters, &layer->weights, from, &model->layers[i].weights);
         copy_parameter(parameters, &layer->biases, from, &model->layers[i].biases);
+        for (int k = 0; k < LAYER_STATISTICS; k++)
+            copy_parameter(parameters, &layer->statistics[k], from,
+                           &model->layers[i].statistics[k]);
         layer++;
     }
     return parameters;

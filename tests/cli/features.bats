@@ -143,3 +143,16 @@ END
     run_status 2 adam-eval --model wide --data x.npy --features d1 -o y.arec
     [[ "$stderr" = *"'d1' gives 5000 values to a pixel; samples have 4096 at most"* ]]
 }
+
+@test "features behind a batch norm are by its running statistics" {
+    load ../helper/worker
+    tiny_set
+    printf 'input 1x8x8\nbatchnorm b1\ndense units=4\nsoftmax units=3\n' >normed.net
+    adam-worker --model normed.net --data train.idx --labels train.lab --epochs 20 --rate 0 --out normed -q
+    run_ok adam-eval --model normed --data train.idx --labels train.lab --features b1 -q -o normed.npy
+    python - <<'END'
+import numpy as np
+features = np.load("normed.npy")
+assert abs(features.mean()) < 0.1 and abs(features.std() - 1) < 0.1, (features.mean(), features.std())
+END
+}
