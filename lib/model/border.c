@@ -6,8 +6,19 @@
 #include "core/mem.h"
 #include "model/layer.h"
 
+// A convolution of fewer outputs may pass as a dense layer (kernels/conv_rows.h) of so few rows
+// that the order in which one is added up depends on their number.
+enum { OUTPUTS_LEAST = 16 };
+
+// Whether a sample's outputs may depend on the others of the pass.
+static bool passes_together(const struct layer *layer) {
+    if (layer->type->layout == LAYOUT_BLOCKS)
+        return layer->out.h * layer->out.w < OUTPUTS_LEAST;
+    return layer->type->trains && layer->type->layout == LAYOUT_PLAIN;
+}
+
 static bool stays(const struct layer *layer) {
-    bool together = layer->type->trains && layer->type->layout == LAYOUT_PLAIN;
+    bool together = passes_together(layer);
     return !layer_learns(layer) && layer->dropout == 0 && !together && !layer->type->output;
 }
 

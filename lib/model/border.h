@@ -17,9 +17,9 @@ struct border {
 };
 
 // The highest border, to be freed with border_free. Below it no layer learns or drops outputs, none
-// multiplies the samples of a pass together (dense, local), whose rounding then depends on the
-// others, and at least one has weights. False: there is none, *border is zeros. STATUS_IO: out of
-// memory.
+// multiplies the samples of a pass together (dense, local, convolutions of fewer than 16 outputs),
+// whose rounding then depends on the others, and at least one has weights. False: there is none,
+// *border is zeros. STATUS_IO: out of memory.
 int border_find(struct border *border, bool *found, const struct model *model, struct error *err);
 void border_free(struct border *border);
 

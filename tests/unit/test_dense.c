@@ -256,6 +256,25 @@ static void test_family(struct tap *tap, const struct kernels *k) {
     check_shape(tap, k, 260, 1025, 21);
 }
 
+// What of more than 16 samples each gives does not depend on its place (model/border.c).
+static void test_places(struct tap *tap, const struct kernels *k) {
+    for (int n = 17; n <= 70; n += 9) {
+        struct fixture f = {.tap = tap, .k = k, .n = n, .units = 37, .inputs = 1301};
+        fixture_fill(&f);
+        size_t inputs = (size_t)f.inputs, units = (size_t)f.units, all = (size_t)n;
+        float *turned = mem_array(all * inputs, sizeof *turned);
+        float *y = mem_array(all * units, sizeof *y);
+        for (size_t i = 0; i < all; i++)
+            memcpy(turned + i * inputs, f.x + (all - 1 - i) * inputs, inputs * sizeof *turned);
+        k->dense->forward(f.y, f.x, f.w, f.biases, n, f.units, f.inputs, 0, f.scratch);
+        k->dense->forward(y, turned, f.w, f.biases, n, f.units, f.inputs, 0, f.scratch);
+        for (size_t i = 0; i < all; i++)
+            CHECK(tap, memcmp(y + i * units, f.y + (all - 1 - i) * units, units * sizeof *y) == 0);
+        free(turned), free(y);
+        fixture_free(&f);
+    }
+}
+
 // --- by what is kept of weights ---------------------------------------------------
 
 // What an output may lose, relative to the norm of its sample times that of its unit's weights
@@ -602,6 +621,9 @@ int main(void) {
         char name[128];
         snprintf(name, sizeof name, "%s: every function is what its definition says", k->name);
         TEST(&tap, name, { test_family(&tap, k); });
+        snprintf(name, sizeof name, "%s: a sample gives the same at any place", k->name);
+        if (k->lanes)
+            TEST(&tap, name, { test_places(&tap, k); });
         if (k->lanes && strcmp(k->kept->way, "strassen") == 0) {
             snprintf(name, sizeof name, "%s: fewer products give the same", k->name);
             TEST(&tap, name, { test_strassen(&tap, k); });
