@@ -16,10 +16,10 @@ tool() {
     chmod +x "bin/$1"
 }
 
-# Commands that are asked write where the test is.
+# Commands that are asked write where the test is. What the make above was told is not for this one.
 deps() {
     sed -i "s,>>said,>>'$PWD/said'," bin/*
-    PATH="$PWD/bin:$PATH" make -s -C "$ROOT" deps "$@"
+    PATH="$PWD/bin:$PATH" env -u MAKEFLAGS -u YES make -s -C "$ROOT" deps "$@"
 }
 
 @test "root gets what is missing" {
@@ -47,7 +47,7 @@ deps() {
 # The same at a terminal, where the answer is $1.
 deps_at_terminal() {
     sed -i "s,>>said,>>'$PWD/said'," bin/*
-    PATH="$PWD/bin:$PATH" python3 -c '
+    PATH="$PWD/bin:$PATH" env -u MAKEFLAGS -u YES python3 -c '
 import os, pty, sys
 sys.exit(os.waitstatus_to_exitcode(pty.spawn(["make", "-s", "-C", sys.argv[1], "deps"])))' "$ROOT" <<<"$1" >asked
 }

