@@ -219,6 +219,8 @@ int onnx_import(struct checkpoint *checkpoint, const char *path, const struct im
                 char **note, struct error *err) {
     struct map map;
     *checkpoint = (struct checkpoint){.model = NULL};
+    if (note)
+        *note = NULL;
     int status = map_open(&map, path, err);
     if (status)
         return status;
