@@ -230,7 +230,8 @@ static int join_targets(struct dataset *dataset, struct error *err) {
         item->label = LABEL_NONE;
         status = targets_find(dataset->targets, dataset_key(dataset, i), i, &item->row, err);
     }
-    digest_targets(dataset);
+    if (!status)
+        digest_targets(dataset);
     return status;
 }
 

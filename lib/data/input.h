@@ -40,8 +40,8 @@ void input_close(struct input *input);
 // Applies the operations to `picture` (rows of interleaved channels, u8 or f32) and writes it
 // to place i of batch->input as channels x height x width floats. Also writes batch->draw[i],
 // unless batch->draw is NULL. batch->label[i], batch->target unless it is NULL, and batch->epoch
-// must be set; `key` is the hash of
-// the sample's key. `picture` is unchanged unless it is &input->image, which saves a copy.
+// must be set; `key` is the hash of the sample's key. `picture` is unchanged unless it is
+// &input->image, which saves a copy.
 // STATUS_DATA: the label or a target is out of range, or the picture has another shape than the net
 // reads; else what the operations return.
 int input_put(struct input *input, const struct image *picture, uint64_t key, struct batch *batch,

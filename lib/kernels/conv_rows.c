@@ -103,21 +103,3 @@ void conv_rows_scatter(float *dx, const float *rows, int blocks, int lanes,
         }
     }
 }
-
-void conv_rows_turn(float *blocks, const float *rows, size_t row_count, int lanes, int maps) {
-    size_t all = (size_t)lanes, each = (size_t)maps;
-    for (size_t r = 0; r < row_count; r++, rows += each) {
-        float *to = blocks + r / all * each * all + r % all;
-        for (size_t m = 0; m < each; m++)
-            to[m * all] = rows[m];
-    }
-}
-
-void conv_rows_turn_back(float *rows, const float *blocks, size_t row_count, int lanes, int maps) {
-    size_t all = (size_t)lanes, each = (size_t)maps;
-    for (size_t r = 0; r < row_count; r++, rows += each) {
-        const float *from = blocks + r / all * each * all + r % all;
-        for (size_t m = 0; m < each; m++)
-            rows[m] = from[m * all];
-    }
-}

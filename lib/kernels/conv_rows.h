@@ -35,8 +35,4 @@ void conv_rows_gather(float *rows, const float *x, int blocks, int lanes,
 void conv_rows_scatter(float *dx, const float *rows, int blocks, int lanes,
                        const struct convolution *conv);
 
-// Rows of `maps` outputs, of samples that are `lanes` in a block, to blocks and back.
-void conv_rows_turn(float *blocks, const float *rows, size_t row_count, int lanes, int maps);
-void conv_rows_turn_back(float *rows, const float *blocks, size_t row_count, int lanes, int maps);
-
 #endif

@@ -1,6 +1,7 @@
 // conv: shared weights.
 #include <stdio.h>
 
+#include "kernels/blocks.h"
 #include "kernels/conv.h"
 #include "kernels/conv_rows.h"
 #include "kernels/dense.h"
@@ -81,7 +82,8 @@ static bool uses_rows(const struct pass *pass, const struct convolution *conv) {
 }
 
 // A pass as that of a dense layer: its matrices, of which x and dx, or y and dy, are the layer's
-// own where these lie as rows do, and scratch.
+// own where these lie as rows do, and scratch. Outputs of one pixel are turned as samples of so
+// many maps are.
 struct rows {
     int count, inputs;
     bool lie, turned;
@@ -118,14 +120,14 @@ static void forward_rows(const struct pass *pass, const struct convolution *conv
                                   pass->weights, pass->biases, rows.count, conv->maps, rows.inputs,
                                   affine_first(pass, conv->maps), rows.scratch);
     if (rows.turned)
-        conv_rows_turn(pass->y, rows.y, (size_t)rows.count, pass->lanes, conv->maps);
+        pass->kernels->blocks->block(pass->y, rows.y, rows.count, conv->maps, 1, pass->lanes);
     pass_activate(pass, pass->kept);
 }
 
 static void backward_rows(const struct pass *pass, const struct convolution *conv) {
     struct rows rows = rows_of(pass, conv);
     if (rows.turned)
-        conv_rows_turn_back(rows.y, pass->dy, (size_t)rows.count, pass->lanes, conv->maps);
+        pass->kernels->blocks->unblock(rows.y, pass->dy, rows.count, conv->maps, 1, pass->lanes);
     struct dense_errors errors = {
         .dy = rows.turned ? rows.y : pass->dy,
         .x = layer_learns(pass->layer) ? gathered(&rows, pass, conv) : NULL,

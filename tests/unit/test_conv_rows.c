@@ -3,15 +3,19 @@
 #include <stdlib.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "kernels/conv_rows.h"
 #include "kernels/kernels.h"
 #include "kernels/shapes.h"
+#include "model/init.h"
+#include "model/model.h"
+#include "model/net.h"
 
-static const struct shape {
+static const struct look {
     int c, h, w, kernel_h, kernel_w, stride_h, stride_w, pad_h, pad_w;
-} shapes[] = {
+} looks[] = {
     {3, 4, 5, 3, 3, 1, 1, 1, 1},  {17, 2, 2, 3, 3, 1, 1, 1, 1}, {5, 7, 6, 1, 1, 2, 2, 0, 0},
     {2, 9, 8, 5, 3, 2, 1, 2, 0},  {1, 6, 6, 5, 5, 1, 1, 2, 2},  {4, 3, 7, 3, 7, 1, 2, 1, 3},
     {33, 1, 1, 3, 3, 1, 1, 1, 1}, {6, 5, 5, 5, 5, 1, 1, 0, 0},
@@ -19,7 +23,7 @@ static const struct shape {
 
 enum { BLOCKS = 3 };
 
-static struct convolution convolution_of(const struct shape *s, int maps) {
+static struct convolution convolution_of(const struct look *s, int maps) {
     struct window w = {.c = s->c,
                        .h = s->h,
                        .w = s->w,
@@ -58,7 +62,7 @@ static double scalar_product(const float *a, const float *b, size_t n) {
     return sum;
 }
 
-static void check_shape(struct tap *tap, const struct shape *s, int lanes) {
+static void check_shape(struct tap *tap, const struct look *s, int lanes) {
     struct convolution conv = convolution_of(s, 4);
     size_t in = (size_t)(BLOCKS * lanes * s->c * s->h * s->w);
     size_t rows = conv_rows_count(&conv, BLOCKS, lanes);
@@ -84,29 +88,15 @@ static void check_shape(struct tap *tap, const struct shape *s, int lanes) {
 }
 
 static void test_rows(struct tap *tap) {
-    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+    for (size_t i = 0; i < sizeof looks / sizeof *looks; i++)
         for (int lanes = 1; lanes <= 8; lanes *= 2)
-            check_shape(tap, &shapes[i], lanes);
-}
-
-// Of 2 blocks of 4 samples, with 2 pixels and 3 maps: value 100 * pixel + 10 * map + sample.
-static void test_turned(struct tap *tap) {
-    enum { LANES = 4, MAPS = 3, ROWS = 2 * 2 * LANES };
-    float rows[ROWS * MAPS], blocks[ROWS * MAPS], back[ROWS * MAPS];
-    for (int r = 0; r < ROWS; r++)
-        for (int m = 0; m < MAPS; m++)
-            rows[r * MAPS + m] = (float)(100 * (r / LANES) + 10 * m + r % LANES);
-    conv_rows_turn(blocks, rows, ROWS, LANES, MAPS);
-    for (int i = 0; i < ROWS * MAPS; i++)
-        CHECK_INT(tap, blocks[i], 100 * (i / (MAPS * LANES)) + 10 * (i / LANES % MAPS) + i % LANES);
-    conv_rows_turn_back(back, blocks, ROWS, LANES, MAPS);
-    CHECK(tap, memcmp(back, rows, sizeof rows) == 0);
+            check_shape(tap, &looks[i], lanes);
 }
 
 // Of large weights and few outputs, or a kernel of one pixel; not of large pictures, whose weights
 // are arranged in no time, nor of groups.
 static void test_taken(struct tap *tap) {
-    const struct shape deep = {512, 2, 2, 3, 3, 1, 1, 1, 1}, wide = {16, 64, 64, 3, 3, 1, 1, 1, 1};
+    const struct look deep = {512, 2, 2, 3, 3, 1, 1, 1, 1}, wide = {16, 64, 64, 3, 3, 1, 1, 1, 1};
     struct convolution few = convolution_of(&deep, 512), many = convolution_of(&wide, 16);
     struct convolution groups = few;
     groups.groups = 2;
@@ -121,11 +111,65 @@ static void test_taken(struct tap *tap) {
     CHECK(tap, conv_rows_scratch(&few, 4) >= 2 * 16 * conv_rows_inputs(&few));
 }
 
+enum { SAMPLES = 19, VALUES = 16 * 16 * 16 };
+
+// The gradient of all parameters, by some kernels. With `deep` its way, in blocks of several.
+static float *gradient_by(struct tap *tap, const struct model *model, const struct kernels *k,
+                          const float *parameters, const float *input, bool deep) {
+    struct error err = {0};
+    struct net *net = NULL;
+    int32_t labels[SAMPLES];
+    float *gradient = mem_floats(model->parameter_count);
+    for (int i = 0; i < SAMPLES; i++)
+        labels[i] = i % 10;
+    if (net_open(&net, model, k, SAMPLES, NET_TRAIN, &err)) {
+        FAIL(tap, "%s", err.text);
+        return gradient;
+    }
+    net_forward(net, parameters, input, SAMPLES, NULL, 0);
+    net_backward(net, parameters, labels, 1.0f / SAMPLES, gradient, NULL, NULL);
+    const struct layer *layer = &model->layers[model->layer_count - 2];
+    if (deep) {
+        CHECK(tap, net_lanes(net, layer) > 1);
+        CHECK(tap, strcmp(net_way(net, layer, CONV_BACK_WEIGHTS), "rows") == 0);
+    }
+    net_close(net);
+    return gradient;
+}
+
+// Where layers of large pictures want blocks of several samples, the last one full or not.
+static void test_blocks(struct tap *tap) {
+    static const char text[] = "input 16x16x16\nconv maps=48 kernel=3 pad=1 act=relu\nconv "
+                               "maps=48 kernel=3 pad=1 act=relu\nmaxpool size=8 stride=8\n"
+                               "conv maps=160 kernel=3 pad=1 act=tanh\nsoftmax units=10\n";
+    const struct kernels *best = kernels_best();
+    struct error err = {0};
+    struct model *model = NULL;
+    if (model_parse(&model, "test.net", text, NULL, 0, &err)) {
+        FAIL(tap, "%s", err.text);
+        return;
+    }
+    struct random random = random_stream(2, 0, 0);
+    float *parameters = mem_floats(model->parameter_count), *input = mem_floats(SAMPLES * VALUES);
+    random_normals(&random, input, SAMPLES * VALUES);
+    model_init_lively(model, parameters, 1);
+    float *got = gradient_by(tap, model, best, parameters, input, best->lanes > 0);
+    float *wanted = gradient_by(tap, model, kernels_of(CPU_REF), parameters, input, false);
+    double largest = 0, worst = 0;
+    for (size_t i = 0; i < model->parameter_count; i++) {
+        largest = fmax(largest, fabs((double)wanted[i]));
+        worst = fmax(worst, fabs((double)got[i] - (double)wanted[i]));
+    }
+    CHECK(tap, largest > 0 && worst < 1e-4 * largest);
+    free(got), free(wanted), free(parameters), free(input);
+    model_free(model);
+}
+
 int main(void) {
     struct tap tap = {0};
     TEST(&tap, "a row is what an output pixel sees; the adjoint gives it back",
          { test_rows(&tap); });
-    TEST(&tap, "rows of outputs are turned into blocks and back", { test_turned(&tap); });
+    TEST(&tap, "in blocks of several samples they give what plain C does", { test_blocks(&tap); });
     TEST(&tap, "rows are taken where weights are many and outputs few", { test_taken(&tap); });
     return tap_done(&tap);
 }
