@@ -87,6 +87,9 @@ static int end_graph(struct importing *im, struct error *err) {
     const char *type;
     if (!value || value->kind != VALUE_LAYER)
         return error_set(err, STATUS_DATA, "no node gives the graph's output '%.100s'", im->end);
+    if (value->rows)
+        return error_set(err, STATUS_DATA, "the graph's output '%.100s' is split into %d rows",
+                         im->end, value->rows);
     if (!im->scores && import_is_sigmoid(value)) {
         im->scores = "logistic";
         value->curve = NULL;

@@ -61,6 +61,8 @@ static double apply(const char *op, double x, struct numbers n) {
         return log1p(exp(x));
     if (!strcmp(op, "HardSigmoid"))
         return fmax(0, fmin(1, n.a * x + n.b));
+    if (!strcmp(op, "Gelu"))
+        return x * (1 + erf(x * sqrt(0.5))) / 2;
     if (!strcmp(op, "HardSwish"))
         return x * fmax(0, fmin(1, x / 6 + 0.5));
     if (!strcmp(op, "Clip"))
@@ -145,29 +147,36 @@ static bool are_biases(const struct importing *im, const struct value *value,
                        const Onnx__TensorProto *tensor) {
     const struct draft *draft = &im->drafts[value->layer];
     bool dense = !strcmp(draft->type, "dense");
-    size_t rank = tensor->n_dims, behind = value->flat ? 1 : 3;
     return (dense || !strcmp(draft->type, "conv")) && !value->curve && !value->shared &&
-           value->readers == 1 && !draft->biases.tensor && rank >= behind &&
-           import_tensor_count(tensor) == (size_t)draft->out.c &&
-           tensor->dims[rank - behind] == draft->out.c;
+           value->readers == 1 && !draft->biases.tensor && import_is_of_maps(im, value, tensor);
 }
 
 static int combine_tensor(struct importing *im, const Onnx__NodeProto *node,
                           const struct value *operands[2], const Onnx__TensorProto *tensor,
                           struct error *err) {
     const struct value *value = operands[0] ? operands[0] : operands[1];
-    if (value->layer == 0 && operands[0] && !value->curve)
+    bool single = import_tensor_count(tensor) == 1;
+    if (value->rows && !single)
+        return error_set(err, STATUS_DATA,
+                         "'%.100s' is split into %d rows: only one number is "
+                         "supported",
+                         value->name, value->rows);
+    if (value->layer == 0 && operands[0] && !value->curve && !value->rows)
         return import_scale(im, node, value, tensor, err);
+    if (import_takes_scale(im, node, value, tensor))
+        return STATUS_OK;
     if (*node->op_type == 'A' && are_biases(im, value, tensor)) {
         im->drafts[value->layer].biases = (struct source){.tensor = tensor, .factor = 1};
         import_gives_same(im, node, value);
         return STATUS_OK;
     }
-    if (import_tensor_count(tensor) == 1)
+    if (single)
         return combine_curves(im, node, operands, (double)import_float(tensor, 0), err);
+    if (strchr("MA", *node->op_type) && import_is_of_maps(im, value, tensor))
+        return import_each_map(im, node, value, tensor, err);
     return error_set(err, STATUS_DATA,
-                     "a constant for each map or value is supported only for the input, and added "
-                     "to a convolution or dense layer without biases");
+                     "a constant for each value is not supported; Mul and Add with one for each "
+                     "map are");
 }
 
 int import_binary(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
@@ -192,6 +201,8 @@ int import_binary(struct importing *im, const Onnx__NodeProto *node, struct erro
         operands[0] = operands[1], operands[1] = NULL;
     if (tensor)
         return combine_tensor(im, node, operands, tensor, err);
+    if (operands[0]->rows != operands[1]->rows)
+        return error_set(err, STATUS_DATA, "one of its inputs is split into rows");
     if (operands[0]->layer == operands[1]->layer && (operands[0]->curve || operands[1]->curve))
         return combine_curves(im, node, operands, 0, err);
     return *node->op_type == 'A'

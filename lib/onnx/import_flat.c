@@ -9,10 +9,16 @@
 
 enum { NUMBERS_MOST = 64 };
 
-static void give_flat(struct importing *im, const Onnx__NodeProto *node, const struct value *x,
-                      bool flat) {
+static void give_split(struct importing *im, const Onnx__NodeProto *node, const struct value *x,
+                       bool flat, int rows) {
     import_gives_same(im, node, x);
     import_result(im, node)->flat = flat;
+    import_result(im, node)->rows = rows;
+}
+
+static void give_flat(struct importing *im, const Onnx__NodeProto *node, const struct value *x,
+                      bool flat) {
+    give_split(im, node, x, flat, 0);
 }
 
 int import_flatten(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
@@ -43,21 +49,45 @@ static bool fits_batch(int64_t given, int *open) {
     return given == NUMBER_BATCH || given >= -1;
 }
 
-static bool is_flat_shape(const int64_t *dims, size_t count, const struct value *x,
-                          struct shape shape) {
-    int open = 0;
+enum { DIMS_MOST = 3 }; // behind the samples
+
+// The dimensions that the value has; -1: it has no such.
+static void own_dims(const struct value *x, struct shape shape, int64_t own[DIMS_MOST]) {
     int64_t values = (int64_t)shape_size(shape);
-    return count == 2 && fits_batch(dims[0], &open) &&
-           fits(dims[1], values, x->flat ? values : shape.c, &open) && open <= 1;
+    own[0] = x->flat ? values : x->rows ? x->rows : shape.c;
+    own[1] = x->flat ? -1 : x->rows ? values / x->rows : shape.h;
+    own[2] = x->flat || x->rows ? -1 : shape.w;
 }
 
-static bool is_own_shape(const int64_t *dims, size_t count, const struct value *x,
-                         struct shape shape) {
+static bool makes(const int64_t *given, size_t count, const int64_t own[DIMS_MOST],
+                  const int64_t *wanted, size_t rank) {
     int open = 0;
-    return count == 4 && fits_batch(dims[0], &open) &&
-           fits(dims[1], shape.c, x->flat ? (int64_t)shape_size(shape) : shape.c, &open) &&
-           fits(dims[2], shape.h, x->flat ? -1 : shape.h, &open) &&
-           fits(dims[3], shape.w, x->flat ? -1 : shape.w, &open) && open <= 1;
+    bool all = count == rank + 1 && fits_batch(given[0], &open);
+    for (size_t i = 0; all && i < rank; i++)
+        all = fits(given[i + 1], wanted[i], own[i], &open);
+    return all && open <= 1;
+}
+
+static int reshape(struct importing *im, const Onnx__NodeProto *node, const struct value *x,
+                   const int64_t *dims, size_t count, struct error *err) {
+    struct shape shape = import_out(im, x);
+    int64_t values = (int64_t)shape_size(shape), rows = count == 3 ? dims[1] : 0;
+    const int64_t picture[] = {shape.c, shape.h, shape.w},
+                  split[] = {rows, values / (rows + !rows)};
+    int64_t own[DIMS_MOST];
+    own_dims(x, shape, own);
+    if (makes(dims, count, own, &values, 1))
+        give_flat(im, node, x, true);
+    else if (makes(dims, count, own, picture, 3))
+        give_flat(im, node, x, false);
+    else if (rows > 0 && shape.c % rows == 0 && makes(dims, count, own, split, 2))
+        give_split(im, node, x, false, (int)rows);
+    else
+        return error_set(err, STATUS_DATA,
+                         "it makes another shape of %dx%dx%d; to flatten, and to split maps for "
+                         "InstanceNormalization, is supported",
+                         shape.c, shape.h, shape.w);
+    return STATUS_OK;
 }
 
 int import_reshape(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
@@ -65,21 +95,14 @@ int import_reshape(struct importing *im, const Onnx__NodeProto *node, struct err
     const int64_t *dims;
     size_t count;
     int64_t zero = 0;
-    int status = import_layer_operand(im, node, 0, &x, err);
+    int status = import_rows_operand(im, node, 0, &x, err);
     if (!status)
         status = import_numbers_operand(im, node, 1, &dims, &count, err);
     if (!status)
         status = import_int(node, "allowzero", &zero, err);
-    if (status)
-        return status;
-    struct shape shape = import_out(im, x);
-    bool flat = is_flat_shape(dims, count, x, shape);
-    if (zero || (!flat && !is_own_shape(dims, count, x, shape)))
-        return error_set(err, STATUS_DATA,
-                         "it makes another shape of %dx%dx%d; to flatten is supported", shape.c,
-                         shape.h, shape.w);
-    give_flat(im, node, x, flat);
-    return STATUS_OK;
+    if (!status && zero)
+        status = error_set(err, STATUS_DATA, "allowzero=1 is not supported");
+    return status ? status : reshape(im, node, x, dims, count, err);
 }
 
 static int read_axes(struct importing *im, const Onnx__NodeProto *node, const int64_t **axes,

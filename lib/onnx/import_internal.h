@@ -5,6 +5,7 @@
 //   import_values.c   what the names of a graph stand for
 //   import_node.c     the table of operators
 //   import_layers.c   nodes that are layers
+//   import_norms.c    nodes that normalise
 //   import_curve.c    nodes that work on each value by itself: activations
 //   import_input.c    what the graph takes, and how pictures become it
 //   import_flat.c     flattening, and the arithmetic of shapes that leads to it
@@ -47,6 +48,7 @@ struct value {
     const Onnx__TensorProto *tensor;
     int layer;
     bool flat;                    // samples x values, not samples x maps x height x width
+    int rows;                     // samples x rows x values; 0: not
     const double *curve;          // NULL: the layer's values; else at each probe
     const Onnx__NodeProto *maker; // of the curve
     const int64_t *numbers;       // of a shape
@@ -55,10 +57,11 @@ struct value {
 
 // What a parameter is made of.
 struct source {
-    const Onnx__TensorProto *tensor; // NULL: zeros, or ones on the diagonal
+    const Onnx__TensorProto *tensor; // NULL: zeros, or ones, or ones on the diagonal
     bool across;                     // its rows are columns
-    bool diagonal;
+    bool diagonal, ones;
     float factor;
+    int each; // parameters that have one value of the tensor; 0: 1
 };
 
 // A layer in the making.
@@ -68,6 +71,7 @@ struct draft {
     const char *weight_name;     // as the file has it; NULL: none
     const char *name;
     const char *keys; // " maps=16 kernel=3"
+    int groups;       // of a groupnorm
     int from[LAYER_INPUTS_MAX], from_count;
     struct shape out;
     const char *act; // that it applies itself: " act=relu"; NULL: none
@@ -111,9 +115,17 @@ struct value *import_result(struct importing *im, const Onnx__NodeProto *node);
 // The i-th input of a node; *value is NULL where it is left out. STATUS_DATA: nothing gives it.
 int import_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,
                    struct value **value, struct error *err);
-// The same, one that must be what a layer gives, its function made a layer of its own.
+// The same, one that must be what a layer gives, its function made a layer of its own; it may be
+// split into rows.
+int import_rows_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,
+                        struct value **value, struct error *err);
+// The same, one that is not split.
 int import_layer_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,
                          struct value **value, struct error *err);
+// The first of a node, one that is not flat.
+int import_picture_operand(struct importing *im, const Onnx__NodeProto *node, struct value **value,
+                           struct error *err);
+int import_check_picture(const struct value *value, struct error *err);
 // All inputs of a node, of which the table of operators allows so many.
 int import_layer_operands(struct importing *im, const Onnx__NodeProto *node,
                           struct value *values[LAYER_INPUTS_MAX], struct error *err);
@@ -127,6 +139,8 @@ int import_numbers_operand(struct importing *im, const Onnx__NodeProto *node, si
 // Whether the tensor is whole. *count: its values.
 int import_check_tensor(const Onnx__TensorProto *tensor, int32_t type, size_t *count,
                         struct error *err);
+// Whether it has `wanted` values, or is left out.
+int import_check_count(const Onnx__TensorProto *tensor, int64_t wanted, struct error *err);
 float import_float(const Onnx__TensorProto *tensor, size_t i); // of one that was checked
 // Values of the tensor, which was checked.
 size_t import_tensor_count(const Onnx__TensorProto *tensor);
@@ -159,12 +173,22 @@ struct draft *import_draft_of(struct importing *im, const struct value *value);
 struct shape import_out(const struct importing *im, const struct value *value);
 
 typedef int importer(struct importing *im, const Onnx__NodeProto *node, struct error *err);
-importer import_conv, import_pool, import_global_pool, import_reduce_mean, import_lrn,
-    import_batchnorm, import_gemm, import_matmul, import_softmax, import_same, import_pad,
-    import_constant;
+importer import_conv, import_pool, import_global_pool, import_reduce_mean, import_gemm,
+    import_matmul, import_softmax, import_same, import_pad, import_constant;
+importer import_lrn, import_batchnorm, import_instance_norm, import_group_norm, import_layer_norm;
 importer import_flatten, import_reshape, import_squeeze, import_unsqueeze, import_shape_of,
     import_gather, import_concat, import_cast;
 importer import_unary, import_binary, import_sum;
+
+// A number for each map, or for each unit of what is flat.
+bool import_is_of_maps(const struct importing *im, const struct value *value,
+                       const Onnx__TensorProto *tensor);
+// Whether the node's factors or summands are those of the norm before it. If so they become that.
+bool import_takes_scale(struct importing *im, const Onnx__NodeProto *node,
+                        const struct value *value, const Onnx__TensorProto *tensor);
+// Multiplies each map by a number of its own, or adds one, as a layer.
+int import_each_map(struct importing *im, const Onnx__NodeProto *node, const struct value *value,
+                    const Onnx__TensorProto *tensor, struct error *err);
 
 // Adds layers, or more to what is known of values. STATUS_DATA.
 int import_node(struct importing *im, const Onnx__NodeProto *node, struct error *err);

@@ -69,8 +69,9 @@ struct sides {
 };
 
 struct window_of_node {
-    struct sides kernel, stride, before, behind, out;
-    bool up; // rounded
+    struct sides kernel, stride, dilation, before, behind, out;
+    struct sides reach; // from the first tap to the last
+    bool up;            // rounded
 };
 
 static int read_sides(const Onnx__NodeProto *node, const char *name, int64_t least,
@@ -118,8 +119,8 @@ static int read_auto_pad(struct importing *im, const Onnx__NodeProto *node, stru
     if (!*way || !strcmp(way, "NOTSET"))
         return read_pads(node, w, err);
     if (upper || !strcmp(way, "SAME_LOWER")) {
-        pad_same(in.h, w->kernel.h, w->stride.h, upper, &w->before.h, &w->behind.h);
-        pad_same(in.w, w->kernel.w, w->stride.w, upper, &w->before.w, &w->behind.w);
+        pad_same(in.h, w->reach.h, w->stride.h, upper, &w->before.h, &w->behind.h);
+        pad_same(in.w, w->reach.w, w->stride.w, upper, &w->before.w, &w->behind.w);
         return STATUS_OK;
     }
     return !strcmp(way, "VALID") ? STATUS_OK
@@ -137,21 +138,20 @@ static int64_t count_windows(int64_t in, int64_t kernel, int64_t stride, int64_t
 
 // Windows begin where the padding does: behind the picture only their number counts.
 static bool holds(const struct window_of_node *w, struct shape in, bool up) {
-    return count_windows(in.h, w->kernel.h, w->stride.h, w->before.h, w->before.h, up) ==
-               w->out.h &&
-           count_windows(in.w, w->kernel.w, w->stride.w, w->before.w, w->before.w, up) == w->out.w;
+    return count_windows(in.h, w->reach.h, w->stride.h, w->before.h, w->before.h, up) == w->out.h &&
+           count_windows(in.w, w->reach.w, w->stride.w, w->before.w, w->before.w, up) == w->out.w;
 }
 
 static int check_window(struct window_of_node *w, struct shape in, bool ceil, struct error *err) {
-    w->out.h = count_windows(in.h, w->kernel.h, w->stride.h, w->before.h, w->behind.h, ceil);
-    w->out.w = count_windows(in.w, w->kernel.w, w->stride.w, w->before.w, w->behind.w, ceil);
+    w->out.h = count_windows(in.h, w->reach.h, w->stride.h, w->before.h, w->behind.h, ceil);
+    w->out.w = count_windows(in.w, w->reach.w, w->stride.w, w->before.w, w->behind.w, ceil);
     if (w->out.h < 1 || w->out.w < 1)
         return error_set(err, STATUS_DATA,
                          "its window of %" PRId64 "x%" PRId64 " is larger than what it reads, "
                          "%dx%d",
-                         w->kernel.h, w->kernel.w, in.h, in.w);
+                         w->reach.h, w->reach.w, in.h, in.w);
     w->up = !holds(w, in, false);
-    if (w->before.h < w->kernel.h && w->before.w < w->kernel.w && (!w->up || holds(w, in, true)))
+    if (w->before.h < w->reach.h && w->before.w < w->reach.w && (!w->up || holds(w, in, true)))
         return STATUS_OK;
     return error_set(err, STATUS_DATA,
                      "padding of %" PRId64 ",%" PRId64 " before and %" PRId64 ",%" PRId64
@@ -160,21 +160,24 @@ static int check_window(struct window_of_node *w, struct shape in, bool ceil, st
                      w->before.h, w->before.w, w->behind.h, w->behind.w);
 }
 
+static int64_t reach_of(int64_t kernel, int64_t dilation) {
+    return (kernel - 1) * dilation + 1;
+}
+
 // The kernel is what it is where the attribute is left out.
 static int read_window(struct importing *im, const Onnx__NodeProto *node, struct shape in,
                        struct window_of_node *w, struct error *err) {
-    struct sides dilation = {1, 1};
     int64_t ceil = 0;
-    w->stride = (struct sides){1, 1};
+    w->stride = w->dilation = (struct sides){1, 1};
     int status = read_sides(node, "kernel_shape", 1, &w->kernel, err);
     if (!status)
         status = read_sides(node, "strides", 1, &w->stride, err);
     if (!status)
-        status = read_sides(node, "dilations", 1, &dilation, err);
-    if (!status && (dilation.h != 1 || dilation.w != 1))
-        return error_set(err, STATUS_DATA, "dilations other than 1 are not supported");
+        status = read_sides(node, "dilations", 1, &w->dilation, err);
     if (!status)
         status = import_int(node, "ceil_mode", &ceil, err);
+    w->reach =
+        (struct sides){reach_of(w->kernel.h, w->dilation.h), reach_of(w->kernel.w, w->dilation.w)};
     if (!status)
         status = read_auto_pad(im, node, in, w, err);
     return status ? status : check_window(w, in, ceil != 0, err);
@@ -190,15 +193,17 @@ static const char *window_keys(struct importing *im, const char *key,
                                const struct window_of_node *w, bool pool) {
     bool usual = pool ? w->stride.h == w->kernel.h && w->stride.w == w->kernel.w
                       : w->stride.h == 1 && w->stride.w == 1;
-    return keep_format(&im->keep, "%s%s%s%s", sides_key(im, key, w->kernel),
+    bool dense = w->dilation.h == 1 && w->dilation.w == 1;
+    return keep_format(&im->keep, "%s%s%s%s%s", sides_key(im, key, w->kernel),
                        usual ? "" : sides_key(im, "stride", w->stride),
+                       dense ? "" : sides_key(im, "dilation", w->dilation),
                        w->before.h || w->before.w ? sides_key(im, "pad", w->before) : "",
                        w->up ? " round=up" : "");
 }
 
 // --- convolutions and pools ---------------------------------------------------------------
 
-static int check_picture(const struct value *value, struct error *err) {
+int import_check_picture(const struct value *value, struct error *err) {
     return value->flat ? error_set(err, STATUS_DATA,
                                    "'%.100s' is flat: maps, height and width are "
                                    "expected",
@@ -206,13 +211,13 @@ static int check_picture(const struct value *value, struct error *err) {
                        : STATUS_OK;
 }
 
-static int picture_operand(struct importing *im, const Onnx__NodeProto *node, struct value **value,
+int import_picture_operand(struct importing *im, const Onnx__NodeProto *node, struct value **value,
                            struct error *err) {
     int status = import_layer_operand(im, node, 0, value, err);
-    return status ? status : check_picture(*value, err);
+    return status ? status : import_check_picture(*value, err);
 }
 
-static int check_count(const Onnx__TensorProto *tensor, int64_t wanted, struct error *err) {
+int import_check_count(const Onnx__TensorProto *tensor, int64_t wanted, struct error *err) {
     size_t count = tensor ? import_tensor_count(tensor) : (size_t)wanted;
     return count == (size_t)wanted
                ? STATUS_OK
@@ -239,7 +244,7 @@ int import_conv(struct importing *im, const Onnx__NodeProto *node, struct error 
     struct draft *draft;
     struct shape out;
     int64_t groups = 1;
-    int status = picture_operand(im, node, &x, err);
+    int status = import_picture_operand(im, node, &x, err);
     if (!status)
         status = import_tensor_operand(im, node, 1, 4, &weights, err);
     if (!status && !weights)
@@ -251,7 +256,7 @@ int import_conv(struct importing *im, const Onnx__NodeProto *node, struct error 
     if (!status)
         status = check_groups(weights, import_out(im, x), groups, err);
     if (!status)
-        status = check_count(biases, weights->dims[0], err);
+        status = import_check_count(biases, weights->dims[0], err);
     if (status)
         return status;
     w.kernel = (struct sides){weights->dims[2], weights->dims[3]};
@@ -275,6 +280,25 @@ int import_conv(struct importing *im, const Onnx__NodeProto *node, struct error 
     return STATUS_OK;
 }
 
+// As a convolution of one pixel of one map.
+int import_each_map(struct importing *im, const Onnx__NodeProto *node, const struct value *value,
+                    const Onnx__TensorProto *tensor, struct error *err) {
+    struct value *x = import_find_value(im, value->name);
+    struct draft *draft;
+    int status = import_settle(im, x, err);
+    if (!status)
+        status = import_draft(im, node, "conv", x, &draft, err);
+    if (status)
+        return status;
+    bool times = *node->op_type == 'M';
+    *(times ? &draft->weights : &draft->biases) = (struct source){.tensor = tensor, .factor = 1};
+    draft->weights.ones = !times;
+    draft->weight_name = times ? tensor->name : NULL;
+    draft->keys = keep_format(&im->keep, " maps=%d kernel=1 groups=%d", draft->out.c, draft->out.c);
+    import_gives_layer(im, node, draft, x->flat);
+    return STATUS_OK;
+}
+
 static bool is_padded(const struct window_of_node *w) {
     return w->before.h || w->before.w || w->behind.h || w->behind.w;
 }
@@ -288,6 +312,8 @@ static int check_pool(const Onnx__NodeProto *node, const struct window_of_node *
         status = import_int(node, "p", &p, err);
     if (status)
         return status;
+    if (w->dilation.h != 1 || w->dilation.w != 1)
+        return error_set(err, STATUS_DATA, "dilations other than 1 are not supported in pools");
     if (counts && is_padded(w))
         return error_set(err, STATUS_DATA,
                          "'count_include_pad' with padding is not supported: means are over the "
@@ -304,7 +330,7 @@ int import_pool(struct importing *im, const Onnx__NodeProto *node, struct error 
     struct window_of_node w = {.up = false};
     struct draft *draft;
     struct shape out;
-    int status = picture_operand(im, node, &x, err);
+    int status = import_picture_operand(im, node, &x, err);
     if (!status && !import_attribute(node, "kernel_shape"))
         status = error_set(err, STATUS_DATA, "it has no kernel_shape");
     if (!status)
@@ -341,7 +367,7 @@ static int add_global_pool(struct importing *im, const Onnx__NodeProto *node, co
 
 int import_global_pool(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
     struct value *x;
-    int status = picture_operand(im, node, &x, err);
+    int status = import_picture_operand(im, node, &x, err);
     const char *type = strstr(node->op_type, "Max") ? "maxpool" : "avgpool";
     return status ? status : add_global_pool(im, node, type, x, false, err);
 }
@@ -352,7 +378,7 @@ int import_reduce_mean(struct importing *im, const Onnx__NodeProto *node, struct
     const int64_t *axes;
     size_t count;
     int64_t keep = 1;
-    int status = picture_operand(im, node, &x, err);
+    int status = import_picture_operand(im, node, &x, err);
     if (!status)
         status = import_int(node, "keepdims", &keep, err);
     if (!status)
@@ -364,90 +390,6 @@ int import_reduce_mean(struct importing *im, const Onnx__NodeProto *node, struct
         axes && count == 2 && (axes[0] == 2 || axes[0] == -2) && (axes[1] == 3 || axes[1] == -1);
     return both ? add_global_pool(im, node, "avgpool", x, !keep, err)
                 : error_set(err, STATUS_DATA, "axes other than 2,3 are not supported");
-}
-
-// --- norms --------------------------------------------------------------------------------
-
-int import_lrn(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
-    struct value *x;
-    struct draft *draft;
-    int64_t size = 0;
-    double alpha = 0.0001, beta = 0.75, bias = 1;
-    int status = picture_operand(im, node, &x, err);
-    if (!status)
-        status = import_int(node, "size", &size, err);
-    if (!status)
-        status = import_real(node, "alpha", &alpha, err);
-    if (!status)
-        status = import_real(node, "beta", &beta, err);
-    if (!status)
-        status = import_real(node, "bias", &bias, err);
-    if (!status && (size < 1 || size > SIZE_MOST || size % 2 == 0))
-        status =
-            error_set(err, STATUS_DATA, "size %" PRId64 " is not supported: odd ones are", size);
-    if (!status)
-        status = import_draft(im, node, "lrn", x, &draft, err);
-    if (status)
-        return status;
-    draft->keys =
-        keep_format(&im->keep, " size=%" PRId64 " alpha=%s beta=%s k=%s", size,
-                    import_number(im, alpha), import_number(im, beta), import_number(im, bias));
-    import_gives_layer(im, node, draft, false);
-    return STATUS_OK;
-}
-
-static int norm_tensors(struct importing *im, const Onnx__NodeProto *node, int64_t maps,
-                        const Onnx__TensorProto *tensors[4], struct error *err) {
-    for (size_t i = 0; i < 4; i++) {
-        int status = import_tensor_operand(im, node, i + 1, 1, &tensors[i], err);
-        if (!status && !tensors[i])
-            status = error_set(err, STATUS_DATA, "input %zu is left out", i + 2);
-        if (!status)
-            status = check_count(tensors[i], maps, err);
-        if (status)
-            return status;
-    }
-    return STATUS_OK;
-}
-
-int import_batchnorm(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
-    struct value *x;
-    struct draft *draft;
-    const Onnx__TensorProto *tensors[4];
-    int64_t training = 0;
-    double epsilon = 1e-5, momentum = 0.9;
-    int status = import_layer_operand(im, node, 0, &x, err);
-    if (status)
-        return status;
-    struct shape in = import_out(im, x);
-    if (x->flat && (in.h > 1 || in.w > 1))
-        return check_picture(x, err);
-    status = norm_tensors(im, node, in.c, tensors, err);
-    if (!status)
-        status = import_int(node, "training_mode", &training, err);
-    if (!status && training)
-        status = error_set(err, STATUS_DATA,
-                           "training_mode=1 is not supported: export the model in "
-                           "its mode of evaluation");
-    if (!status)
-        status = import_real(node, "epsilon", &epsilon, err);
-    if (!status)
-        status = import_real(node, "momentum", &momentum, err);
-    if (!status)
-        status = import_draft(im, node, "batchnorm", x, &draft, err);
-    if (status)
-        return status;
-    draft->weight_name = tensors[0]->name;
-    draft->weights = (struct source){.tensor = tensors[0], .factor = 1};
-    draft->biases = (struct source){.tensor = tensors[1], .factor = 1};
-    for (int i = 0; i < LAYER_STATISTICS; i++)
-        draft->statistics[i] = (struct source){.tensor = tensors[2 + i], .factor = 1};
-    bool moves = momentum >= 0 && momentum < 0.999999;
-    draft->keys = keep_format(
-        &im->keep, " epsilon=%s%s", import_number(im, epsilon),
-        moves ? keep_format(&im->keep, " momentum=%s", import_number(im, 1 - momentum)) : "");
-    import_gives_layer(im, node, draft, x->flat);
-    return STATUS_OK;
 }
 
 // --- dense layers -------------------------------------------------------------------------
@@ -468,7 +410,7 @@ static int add_dense(struct importing *im, const Onnx__NodeProto *node, const st
                          shape_size(in));
     int status = import_shape(&out, units, 1, 1, err);
     if (!status)
-        status = check_count(biases.tensor, units, err);
+        status = import_check_count(biases.tensor, units, err);
     if (!status)
         status = import_draft(im, node, "dense", x, &draft, err);
     if (status)
@@ -509,8 +451,10 @@ int import_gemm(struct importing *im, const Onnx__NodeProto *node, struct error 
     if (!status && across_x)
         status = error_set(err, STATUS_DATA, "transA=1 is not supported");
     return status ? status
-                  : add_dense(im, node, x, (struct source){weights, !across, false, (float)alpha},
-                              (struct source){biases, false, false, (float)beta}, err);
+                  : add_dense(im, node, x,
+                              (struct source){
+                                  .tensor = weights, .across = !across, .factor = (float)alpha},
+                              (struct source){.tensor = biases, .factor = (float)beta}, err);
 }
 
 int import_matmul(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
@@ -518,7 +462,8 @@ int import_matmul(struct importing *im, const Onnx__NodeProto *node, struct erro
     const Onnx__TensorProto *weights;
     int status = dense_operands(im, node, &x, &weights, err);
     return status ? status
-                  : add_dense(im, node, x, (struct source){weights, true, false, 1},
+                  : add_dense(im, node, x,
+                              (struct source){.tensor = weights, .across = true, .factor = 1},
                               (struct source){.factor = 1}, err);
 }
 

@@ -25,7 +25,8 @@ static void mark_used(struct importing *im) {
 }
 
 static bool takes_act(const char *type) {
-    static const char *const types[] = {"conv", "dense", "batchnorm", "add"};
+    static const char *const types[] = {"conv",      "dense",     "batchnorm",
+                                        "groupnorm", "layernorm", "add"};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (!strcmp(types[i], type))
             return true;
@@ -167,8 +168,10 @@ static bool joins(const char *type) {
 
 static void put_line(struct importing *im, int i, int above, struct grow *to) {
     const struct draft *draft = &im->drafts[i];
-    grow_format(to, "%s %s%s%s", draft->type, draft->name, draft->keys,
-                draft->act ? draft->act : "");
+    grow_format(to, "%s %s", draft->type, draft->name);
+    if (draft->groups > 0)
+        grow_format(to, " groups=%d", draft->groups);
+    grow_format(to, "%s%s", draft->keys, draft->act ? draft->act : "");
     bool next = !joins(draft->type) && stand_in(im, draft->from[0]) == above;
     for (int j = 0; !next && j < draft->from_count; j++) {
         int from = stand_in(im, draft->from[j]);

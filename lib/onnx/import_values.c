@@ -119,14 +119,24 @@ static int refuse_operand(const Onnx__NodeProto *node, size_t i, const char *wan
                      i < node->n_input ? "'," : "", wanted);
 }
 
-int import_layer_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,
-                         struct value **value, struct error *err) {
+int import_rows_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,
+                        struct value **value, struct error *err) {
     int status = import_operand(im, node, i, value, err);
     if (status)
         return status;
     if (!*value || (*value)->kind != VALUE_LAYER)
         return refuse_operand(node, i, "made of the graph's input", err);
     return import_settle(im, *value, err);
+}
+
+int import_layer_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,
+                         struct value **value, struct error *err) {
+    int status = import_rows_operand(im, node, i, value, err);
+    if (status || !(*value)->rows)
+        return status;
+    return error_set(err, STATUS_DATA,
+                     "'%.100s' is split into %d rows, which InstanceNormalization takes only",
+                     (*value)->name, (*value)->rows);
 }
 
 int import_layer_operands(struct importing *im, const Onnx__NodeProto *node,

@@ -16,13 +16,16 @@ static int fill(const struct source *source, const struct parameter *parameter, 
     if (!source->tensor) {
         for (size_t i = 0; source->diagonal && i < rows; i++)
             to[i * columns + i] = 1;
+        for (size_t i = 0; source->ones && i < n; i++)
+            to[i] = 1;
         return STATUS_OK;
     }
-    if (import_tensor_count(source->tensor) != n)
+    size_t each = source->each > 0 ? (size_t)source->each : 1;
+    if (import_tensor_count(source->tensor) * each != n)
         return error_set(err, STATUS_BUG, "%zu values for %zu parameters",
-                         import_tensor_count(source->tensor), n);
+                         import_tensor_count(source->tensor) * each, n);
     for (size_t i = 0; i < n; i++) {
-        size_t at = source->across ? i % columns * rows + i / columns : i;
+        size_t at = source->across ? i % columns * rows + i / columns : i / each;
         to[i] = import_float(source->tensor, at) * source->factor;
         if (!isfinite(to[i]))
             return refuse_values(source, "not finite", err);

@@ -76,6 +76,69 @@ NET
     agrees bare 17
 }
 
+@test "norms of one sample, kernels with dilation and numbers for each map do" {
+    agrees norms 11
+    agrees norms 17
+    diff - <(model_of net/run) <<'NET'
+input 3x18x16 ops='scale 1/255; mean 0.485,0.456,0.406; std 0.229,0.224,0.225'
+conv conv1 maps=12 kernel=3 dilation=2 pad=2
+groupnorm groups groups=4 epsilon=1e-05 act=gelu
+conv conv2 maps=8 kernel=3x2 stride=2 dilation=1x3
+groupnorm maps groups=8 epsilon=1e-05 act=relu
+groupnorm plain groups=8 epsilon=1e-05 act=relu from=conv2
+conv conv3 maps=8 kernel=1 groups=8
+add add1 from=maps,conv3
+conv conv4 maps=8 kernel=1 groups=8
+maxpool maxpool1 size=8x7
+softmax fc units=6
+NET
+}
+
+@test "operator sets 18 to 20 say the same of the same weights" {
+    cat >script <<'PY'
+def made(old, opset):
+    noise = numpy.random.default_rng(3)
+    constant = lambda name, *shape: numpy_helper.from_array(
+        noise.standard_normal(shape).astype(numpy.float32), name)
+    constants = [constant("w", 8, 3, 3, 3), constant("s", 2), constant("b", 2), constant("g", 5),
+                 constant("h", 5), constant("v", 5, 8), numbers("axes", 2, 3),
+                 numbers("rows", 0, 2, -1), numbers("whole", 0, 8, 6, 6),
+                 numbers("none", *[0] * 8), numpy_helper.from_array(numpy.float32(0.5**0.5), "q"),
+                 numpy_helper.from_array(numpy.float32(0.5), "u")]
+    head = [node("Pad", ["x", "none"], ["p"]), node("Conv", ["p", "w"], ["c"], "conv")]
+    if old:
+        norm = [node("Reshape", ["c", "rows"], ["r"]),
+                node("InstanceNormalization", ["r", "s", "b"], ["i"]),
+                node("Reshape", ["i", "whole"], ["n"])]
+        gelu = [node("Mul", ["n", "q"], ["n1"]), node("Erf", ["n1"], ["n2"]),
+                node("Mul", ["n2", "u"], ["n3"]), node("Add", ["n3", "u"], ["n4"]),
+                node("Mul", ["n", "n4"], ["e"])]
+        mean = [node("ReduceMean", ["e"], ["m"], axes=[2, 3], keepdims=0)]
+    else:
+        norm = [node("GroupNormalization", ["c", "s", "b"], ["n"], num_groups=2)]
+        gelu = [node("Gelu", ["n"], ["e"])]
+        mean = [node("ReduceMean", ["e", "axes"], ["m"], keepdims=0)]
+    tail = [node("Gemm", ["m", "v"], ["d"], "fc", transB=1),
+            node("LayerNormalization", ["d", "g", "h"], ["y"])]
+    return model(head + norm + gelu + mean + tail, constants, opset=opset)
+save(made(True, 17), "17.onnx")
+for opset in 18, 20:
+    save(made(False, opset), f"{opset}.onnx")
+noise = numpy.random.default_rng(4)
+numpy.save("pictures.npy", noise.integers(0, 256, [9, 8, 8, 3], dtype=numpy.uint8))
+numpy.save("labels.npy", numpy.arange(9) % 5)
+PY
+    graph <script
+    for set in 17 18 20; do
+        adam-ctl import $set.onnx -o $set 2>said
+        adam-eval --model $set --data pictures.npy --labels labels.npy --per-sample $set.tsv -q
+    done
+    cmp 17.tsv 18.tsv
+    cmp 17.tsv 20.tsv
+    [ "$(cut -f4 17.tsv | sort -u | wc -l)" -gt 5 ]
+    [[ $(model_of 20) = *"groupnorm"*" groups=2 epsilon=1e-05 act=gelu"* ]]
+}
+
 @test "nets of torchvision do" {
     python -c 'import torchvision' 2>/dev/null || skip "no torchvision here (python3-torchvision)"
     PYTHON=/usr/bin/python3 ONNX_SIZE=64 run_ok "$ROOT/tests/bench/onnx.sh" mobilenet_v2
@@ -87,7 +150,9 @@ NET
 input 3x15x17 ops='scale 1/255; mean 0.5,0.4,0.3; std 0.2,0.3,0.4'
 conv a maps=8 kernel=3 pad=1 act=leaky slope=0.2
 lrn n1 size=3 alpha=0.1 beta=0.75 k=2
-conv b0 maps=8 kernel=3x1 pad=1x0 groups=2
+groupnorm g groups=2 epsilon=0.001 act=tanh
+layernorm v epsilon=0.0001
+conv b0 maps=8 kernel=3x1 dilation=2x1 pad=2x0 groups=2
 batchnorm b epsilon=0.01 momentum=0.1 act=gelu
 add s act=silu from=b,n1
 maxpool p1 size=2 round=up
@@ -173,7 +238,8 @@ PY
 nodes[0].attribute.append(helper.make_attribute("pads", [0, 0, 4, 4])); save(model(nodes, constants)) => node 'first', Conv of operator set 13 | padding of 0,0 before and 4,4 behind
 nodes[0].attribute.append(helper.make_attribute("pads", [3, 3, 3, 3])); save(model(nodes, constants)) => padding of 3,3 before
 nodes[0].attribute.append(helper.make_attribute("pads", [-1, 0, 0, 0])); save(model(nodes, constants)) => 'pads' has -1
-nodes[0].attribute.append(helper.make_attribute("dilations", [2, 2])); save(model(nodes, constants)) => dilations other than 1
+nodes[0].attribute.append(helper.make_attribute("dilations", [4, 1])); save(model(nodes, constants)) => window of 9x3 is larger than what it reads, 8x8
+nodes.insert(1, node("MaxPool", ["c"], ["p"], "spread", kernel_shape=[2, 2], dilations=[2, 2])); nodes[2].input[0] = "p"; save(model(nodes, constants)) => 'spread' | dilations other than 1
 nodes[0].attribute.append(helper.make_attribute("strides", [0, 1])); save(model(nodes, constants)) => 'strides' has 0
 nodes.insert(1, node("AveragePool", ["c"], ["p"], "mean", kernel_shape=[2, 2], pads=[1, 1, 1, 1], count_include_pad=1)); nodes[2].input[0] = "p"; save(model(nodes, constants)) => 'mean' | count_include_pad
 nodes.insert(1, node("MaxPool", ["c"], ["p"], "large", kernel_shape=[7, 7])); nodes[2].input[0] = "p"; save(model(nodes, constants)) => 'large' | larger than what it reads, 6x6
@@ -185,6 +251,13 @@ TABLE
 nodes[1] = node("Resize", ["c"], ["f"], "larger"); save(model(nodes, constants)) => 0.onnx: node 'larger', Resize of operator set 13 | Add, AveragePool
 save(model(nodes, constants, opset=8)) => operator set 8 | from 9 to 20
 save(model(nodes, constants, opset=21)) => operator set 21
+nodes[1] = node("Reshape", ["c", "s"], ["f"], "rows"); constants.append(numbers("s", 0, 2, -1)); save(model(nodes, constants)) => node 'last' | 'f' is split into 2 rows
+nodes[1] = node("Reshape", ["c", "s"], ["f"], "rows"); constants.append(numbers("s", 0, 3, -1)); save(model(nodes, constants)) => node 'rows' | another shape of 4x6x6
+nodes[1:] = [node("Reshape", ["c", "s"], ["y"], "rows")]; constants.append(numbers("s", 0, 2, -1)); save(model(nodes, constants)) => output 'y' is split
+nodes[1:1] = [node("Reshape", ["c", "s"], ["r"], "rows"), node("Mul", ["r", "t"], ["z"], "each")]; constants += [numbers("s", 0, 2, -1), floats("t", 2, 1)]; nodes[3].input[0] = "z"; save(model(nodes, constants)) => node 'each' | only one number
+nodes.insert(1, node("GroupNormalization", ["c", "s", "s"], ["g"], "norm", num_groups=3)); nodes[2].input[0] = "g"; constants.append(floats("s", 3)); save(model(nodes, constants)) => node 'norm' | 3 groups do not fit 4 maps
+nodes.insert(1, node("LayerNormalization", ["c", "s"], ["g"], "norm")); nodes[2].input[0] = "g"; constants.append(floats("s", 6)); save(model(nodes, constants)) => node 'norm' | axis -1
+nodes.insert(1, node("Sub", ["c", "s"], ["g"], "less")); nodes[2].input[0] = "g"; constants.append(floats("s", 4, 1, 1)); save(model(nodes, constants)) => node 'less' | Mul and Add
 nodes[0].domain = "com.example"; save(model(nodes, constants)) => com.example
 nodes[0].attribute.append(helper.make_attribute("odd", 1)); save(model(nodes, constants)) => attribute 'odd'
 nodes[2].attribute[0].ClearField("i"); save(model(nodes, constants)) => 'transB' must be a whole number

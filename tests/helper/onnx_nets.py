@@ -78,8 +78,34 @@ class Bare(nn.Module):
         return f.log_softmax(x.mean([2, 3]), 1)
 
 
+class Norms(nn.Module):
+    """Norms of one sample, kernels whose taps are apart, numbers for each map."""
+
+    shape = (3, 18, 16)
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 12, 3, padding=2, dilation=2, bias=False)
+        self.groups = nn.GroupNorm(4, 12)
+        self.conv2 = nn.Conv2d(12, 8, (3, 2), stride=2, dilation=(1, 3))
+        self.maps = nn.InstanceNorm2d(8, affine=True)
+        self.plain = nn.InstanceNorm2d(8)
+        self.factor = nn.Parameter(torch.randn(8, 1, 1))
+        self.summand = nn.Parameter(torch.randn(8, 1, 1))
+        self.fc = nn.Linear(8, 6)
+        for norm in self.groups, self.maps:
+            norm.weight.data.normal_(1)
+            norm.bias.data.normal_()
+
+    def forward(self, x):
+        x = f.gelu(self.groups(self.conv1(x)))
+        x = self.conv2(x)
+        x = f.relu(self.maps(x)) + self.factor * f.relu(self.plain(x)) + self.summand
+        return self.fc(torch.flatten(f.adaptive_max_pool2d(x, 1), 1))
+
+
 def net_of(name, size):
-    own = {"branches": Branches, "classic": Classic, "bare": Bare}
+    own = {"branches": Branches, "classic": Classic, "bare": Bare, "norms": Norms}
     if name in own:
         return own[name](), own[name].shape
     import torchvision
