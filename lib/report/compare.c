@@ -33,30 +33,46 @@ static double top1_of(const struct history *run) {
     return curve_best(&run->curves[CURVE_TOP1], NULL);
 }
 
-// The epoch of the highest accuracy.
-static double best_of(const struct history *run) {
-    const struct curve *top1 = &run->curves[CURVE_TOP1];
-    size_t at = 0;
-    return isnan(curve_best(top1, &at)) ? NAN : top1->epoch[at];
+static double map_of(const struct history *run) {
+    return curve_best(&run->curves[CURVE_MAP], NULL);
 }
 
-const char *const compare_keys[] = {"parameters", "epoch", "seconds", "images/s",
-                                    "loss",       "top1",  "at",      NULL};
+static double r2_of(const struct history *run) {
+    return curve_best(&run->curves[CURVE_R2], NULL);
+}
+
+// The epoch of the highest accuracy, or what a run of targets has in its place.
+static double best_of(const struct history *run) {
+    static const enum curve_of accuracies[] = {CURVE_TOP1, CURVE_MAP, CURVE_R2};
+    for (size_t i = 0; i < sizeof accuracies / sizeof *accuracies; i++) {
+        const struct curve *curve = &run->curves[accuracies[i]];
+        size_t at = 0;
+        if (!isnan(curve_best(curve, &at)))
+            return curve->epoch[at];
+    }
+    return NAN;
+}
+
+const char *const compare_keys[] = {"parameters", "epoch", "seconds", "images/s", "loss",
+                                    "top1",       "map",   "r2",      "at",       NULL};
 enum { FIGURES = sizeof compare_keys / sizeof *compare_keys - 1 };
 
 static const struct figure {
     const char *key; // of JSON
     int decimals;
-    bool more; // is better
+    bool more;    // is better
+    bool unusual; // shown only where a run has it
     double (*of)(const struct history *run);
 } figures[FIGURES] = {
-    {"parameters", 0, false, parameters_of},
-    {"epoch", 2, false, epoch_of},
-    {"seconds", 1, false, seconds_of},
-    {"images_per_s", 0, true, speed_of},
-    {"loss", 4, false, loss_of},
-    {"top1", 4, true, top1_of},
-    {"best_epoch", 2, false, best_of},
+    {"parameters", 0, false, false, parameters_of},
+    {"epoch", 2, false, false, epoch_of},
+    {"seconds", 1, false, false, seconds_of},
+    {"images_per_s", 0, true, false, speed_of},
+    {"loss", 4, false, false, loss_of},
+    {"top1", 4, true, false, top1_of},
+    {"map", 4, true, true, map_of},
+    {"r2", 4, true, true, r2_of},
+    {"best_epoch", 2, false, false, best_of},
 };
 
 static const char *end_text(const struct history *run) {
@@ -104,6 +120,13 @@ void compare_sort(struct history *runs, size_t count, const char *key) {
 
 // --- as text ------------------------------------------------------------------------------
 
+static bool is_shown(const struct figure *figure, const struct history *runs, size_t count) {
+    bool had = !figure->unusual;
+    for (size_t i = 0; i < count; i++)
+        had = had || !isnan(figure->of(&runs[i]));
+    return had;
+}
+
 static void put_figure(struct columns *table, const struct figure *figure,
                        const struct history *run) {
     double value = figure->of(run);
@@ -115,17 +138,21 @@ static void put_figure(struct columns *table, const struct figure *figure,
 
 char *compare_text(const struct history *runs, size_t count) {
     struct column columns[3 + FIGURES] = {{"run", false}, {"model", false}, {"end", false}};
-    struct columns table = {.column = columns, .count = sizeof columns / sizeof *columns};
+    const struct figure *shown[FIGURES];
+    struct columns table = {.column = columns, .count = 3};
     struct grow to = {0};
     for (size_t f = 0; f < FIGURES; f++)
-        columns[3 + f] = (struct column){compare_keys[f], true};
+        if (is_shown(&figures[f], runs, count)) {
+            shown[table.count - 3] = &figures[f];
+            columns[table.count++] = (struct column){compare_keys[f], true};
+        }
     for (size_t i = 0; i < count; i++) {
         const char *model = model_of(&runs[i]);
         columns_cell(&table, "%s", runs[i].name);
         columns_cell(&table, "%s", model ? model : "-");
         columns_cell(&table, "%s", end_text(&runs[i]));
-        for (size_t f = 0; f < FIGURES; f++)
-            put_figure(&table, &figures[f], &runs[i]);
+        for (int f = 0; f < table.count - 3; f++)
+            put_figure(&table, shown[f], &runs[i]);
     }
     columns_put(&table, &to);
     return grow_take(&to);

@@ -624,14 +624,11 @@ int settings_check_texts(const struct settings *settings, struct error *err) {
 }
 
 int settings_check_targets(const struct settings *settings, struct error *err) {
-    const char *what = settings->class_weights ? "class-weights count labels"
-                       : settings->labels      ? "labels are given"
-                                               : NULL;
     if (settings->test_targets && !settings->targets)
         return error_set(err, STATUS_USAGE, "test-targets belong to targets");
-    if (!settings->targets || !what)
+    if (!settings->targets || !settings->labels)
         return STATUS_OK;
-    return error_set(err, STATUS_USAGE, "%s, and samples with targets have none", what);
+    return error_set(err, STATUS_USAGE, "labels are given, and samples with targets have none");
 }
 
 int settings_check_mixing(const struct settings *settings, struct error *err) {

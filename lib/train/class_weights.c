@@ -22,13 +22,16 @@ static double *unknown_weights(const struct model *model) {
 
 // --- auto ---------------------------------------------------------------------------------------
 
-// Of labels below `classes`, which all are.
-static void count_labels(double *counts, int classes, const struct dataset *train) {
+// Samples of each class; one that is of several counts in each.
+static void count_samples(double *counts, int classes, const struct dataset *train) {
+    int targets = dataset_target_count(train) < classes ? dataset_target_count(train) : classes;
     for (int c = 0; c < classes; c++)
         counts[c] = 0;
     for (uint32_t i = 0; i < dataset_count(train); i++) {
         int32_t label = dataset_label(train, i);
-        if (label >= 0 && label < classes)
+        for (int c = 0; c < targets; c++)
+            counts[c] += (double)dataset_targets(train, i)[c];
+        if (targets == 0 && label >= 0 && label < classes)
             counts[label]++;
     }
 }
@@ -36,7 +39,7 @@ static void count_labels(double *counts, int classes, const struct dataset *trai
 static void balance(double *weights, int classes, const struct dataset *train) {
     double samples = 0;
     int there = 0;
-    count_labels(weights, classes, train);
+    count_samples(weights, classes, train);
     for (int c = 0; c < classes; c++) {
         samples += weights[c];
         there += weights[c] > 0;
@@ -127,7 +130,11 @@ int class_weights_put(struct model **model, const char *wanted, const struct dat
     int classes = model_classes(*model), status = STATUS_OK;
     if (!weights)
         return error_nomem(err);
-    if (!strcmp(wanted, SETTINGS_BALANCED))
+    if (model_goal(*model) == GOAL_NUMBERS)
+        status =
+            error_set(err, STATUS_DATA, "class-weights: the outputs of %s are numbers, not classes",
+                      (*model)->name);
+    else if (!strcmp(wanted, SETTINGS_BALANCED))
         balance(weights, classes, train);
     else
         status = read_weights(weights, dataset_classes(train), classes, wanted, err);
@@ -139,8 +146,10 @@ int class_weights_put(struct model **model, const char *wanted, const struct dat
 
 int class_weights_apply(struct model **model, const struct settings *settings,
                         const struct source_hooks *hooks, struct error *err) {
-    const struct source_options options = {
-        .from = settings->from, .labels = settings->labels, .hooks = *hooks};
+    const struct source_options options = {.from = settings->from,
+                                           .labels = settings->labels,
+                                           .targets = settings->targets,
+                                           .hooks = *hooks};
     struct dataset *train;
     if (!settings->class_weights)
         return STATUS_OK;

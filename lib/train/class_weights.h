@@ -12,7 +12,7 @@ struct error;
 
 // Replaces *model by one whose output layer has the key class-weights. `wanted` is
 //   "auto": samples / (classes * samples of the class), of the classes that have any: the mean
-//           over all samples is 1;
+//           over all samples is 1; a sample of several classes counts in each;
 //   a file of lines CLASS<TAB>WEIGHT.
 // A class that has no sample, or no line, has 1. STATUS_NOINPUT, STATUS_DATA.
 int class_weights_put(struct model **model, const char *wanted, const struct dataset *train,

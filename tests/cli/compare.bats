@@ -60,11 +60,28 @@ END
     [[ $stderr = *images/s* ]]
 }
 
+@test "runs of several classes, or of numbers, have columns of their own" {
+    told m '"t": 100, "event": "start", "model": "m.net", "parameters": 12' \
+        '"t": 110, "event": "eval", "step": 10, "epoch": 1, "samples": 50, "map": 0.75, "loss": 0.5' \
+        '"t": 120, "event": "eval", "step": 20, "epoch": 2, "samples": 100, "map": 0.625, "loss": 0.75'
+    told n '"t": 100, "event": "start", "model": "n.net", "parameters": 12' \
+        '"t": 110, "event": "eval", "step": 10, "epoch": 1, "samples": 50, "mae": 2, "r2": -0.5, "loss": 4' \
+        '"t": 120, "event": "eval", "step": 20, "epoch": 2, "samples": 100, "mae": 1, "r2": 0.25, "loss": 1'
+    run_ok adam-ctl compare m n
+    diff - <(tr -s ' ' <<<"$output" | sed 's/ $//') <<'END'
+run model end parameters epoch seconds images/s loss top1 map r2 at
+m m.net not ended 12 2.00 20.0 5 0.5000 - 0.7500 - 1.00
+n n.net not ended 12 2.00 20.0 5 1.0000 - - 0.2500 2.00
+END
+    [ "$(adam-ctl compare m n --sort r2 --json | jq -c '[.runs[] | .run, .map, .r2]')" = '["n",null,0.25,"m",0.75,null]' ]
+    adam-ctl compare n | grep -q 'top1  *r2  *at'
+}
+
 @test "JSON has the figures, and null for what is not known" {
     three_runs
     adam-ctl compare a c --json >both.json
     jq -e '.runs[0] == {run: "a", model: "small.net", end: "done", parameters: 1200, epoch: 2, seconds: 25,
-        images_per_s: 40, loss: 1.25, top1: 0.75, best_epoch: 2}' both.json
+        images_per_s: 40, loss: 1.25, top1: 0.75, map: null, r2: null, best_epoch: 2}' both.json
     jq -e '.runs[1] | .top1 == null and .loss == null and .best_epoch == null' both.json
 }
 

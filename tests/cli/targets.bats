@@ -257,12 +257,33 @@ refused() { # STATUS TEXT COMMAND...
     refused 65 'target 1 is 0.5, where a logistic output takes 0 or 1' learn classes.net half.npy --out bad
 }
 
+@test "class weights count a sample of several classes in each" {
+    # Class low is rare: every fourth sample that has it.
+    awk 'BEGIN { OFS = FS = "\t" } /low/ && n++ % 4 { sub(/,?low/, "") } 1' train-classes.tsv >rare.tsv
+    # Of each weight wanted: memberships / (classes * those of the class), in the order of the names.
+    wanted=$(python - <<'END'
+rows = [line.rstrip("\n").split("\t")[1].split(",") for line in open("rare.tsv")][1:]
+counts = [sum(name in row for row in rows) for name in ("low", "middle", "top")]
+print(",".join("%.9g" % (sum(counts) / (3 * n)) for n in counts))
+END
+    )
+    learn classes.net rare.tsv --class-weights auto --epochs 1 --out alone
+    grep -aqF "class-weights=$wanted" alone/latest/model.safetensors
+    printf 'low\t2.5\n' >weights
+    learn classes.net rare.tsv --class-weights weights --epochs 1 --out file
+    grep -aqF "class-weights=2.5,1,1" file/latest/model.safetensors
+    printf '%s\n' 'model = classes.net' 'data = train.npy' 'targets = rare.tsv' 'epochs = 1' \
+        'class-weights = auto' 'eval-every = 0' >run.conf
+    run_ok adam-ctl up run.conf --out many --ps 1 --workers 2 --threads 1 -q
+    grep -aqF "class-weights=$wanted" many/latest/model.safetensors
+}
+
 @test "what makes no sense with targets is refused; another order of columns is not" {
     refused 65 'samples have no targets' adam-worker --model numbers.net --data train.npy \
         --labels <(python -c 'import numpy, sys; numpy.save(sys.stdout.buffer, numpy.zeros(96, numpy.int64))') --out no
     sed 's/^linear.*/softmax units=2/' numbers.net >soft.net
     refused 65 'softmax, which learns one label of each' learn soft.net train-numbers.tsv --out no
-    refused 2 'class-weights count labels' learn numbers.net train-numbers.tsv --class-weights auto --out no
+    refused 65 'numbers, not classes' learn numbers.net train-numbers.tsv --class-weights auto --out no
     refused 2 'labels are given' learn numbers.net train-numbers.tsv --labels x.npy --out no
     refused 2 'test-targets belong to targets' adam-worker --model numbers.net --data train.npy \
         --test-targets x --out no
