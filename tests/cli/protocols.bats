@@ -34,6 +34,22 @@ staleness() {
     [ "$(staleness hardsync)" = "$(printf '0\t-')" ]
 }
 
+# The training of four workers leaves 200 digits with some mistakes at most.
+@test "under each protocol the average of weights learns, and is what is tested and saved" {
+    local protocol tested
+    for protocol in async softsync:1 hardsync; do
+        adam-ctl up "$BATS_FILE_TMPDIR/run.conf" --out run --serve 1 --ps 2 --workers 4 --threads 1 \
+            --set "protocol=$protocol" --set ema=0.95 --set epochs=5 \
+            --force --quiet
+        tested=$(jq -s 'map(select(.event == "eval"))[-1].top1' run/metrics.jsonl)
+        echo "$protocol: $tested"
+        jq -ne --argjson top1 "$tested" '$top1 >= 0.9'
+        adam-eval --model run --data "$BATS_FILE_TMPDIR/test.arec" --json -q |
+            jq -e --argjson top1 "$tested" '(.top1 - $top1 | fabs) < 1e-6'
+        [ "$(jq .run.settings.ema run/latest/manifest.json)" = 0.95 ]
+    done
+}
+
 # Pushes of a run of one worker with these settings. A worker's last line of metrics, if it is the
 # only one, is behind the answer to its last push.
 pushes() {

@@ -158,6 +158,18 @@ END
     post 200 --data-binary "@$picture"
 }
 
+@test "who does not read the answers does not keep others, and is let go" {
+    serve --patience 2s
+    start python "$ROOT/tests/helper/service.py" deaf "$url" 3000 >deaf
+    wait_for grep -q asked deaf
+    post 200 --data-binary "@$picture"
+    # In the middle of an answer: no status.
+    let_go() { [ "$(figure 'requests_total{code="0"}')" = 1 ]; }
+    wait_for let_go
+    alone() { [ "$(figure connections)" = 1 ]; }
+    wait_for alone
+}
+
 @test "a body that is cut short is nobody's answer, and harms nobody" {
     serve
     caller cut "$url"

@@ -7,6 +7,7 @@ service.py slow URL WHAT              sends part of a request, then WHAT: nothin
 service.py cut URL                    sends half of a body, and goes
 service.py crowd URL N                opens N connections that say nothing, prints "open", and keeps
                                       them until it is ended
+service.py deaf URL N                 asks for the page N times, prints "asked", and never reads
 service.py last URL FILE PID          sends a picture to the process that is stopped, and SIGTERM;
                                       lets it go on, and prints the answer
 service.py handover FILE COMMAND...   as systemd has it: one socket, a process of COMMAND, then
@@ -88,6 +89,20 @@ def crowd(url, count):
     print("open", flush=True)
     signal.pause()
     del socks
+
+
+def deaf(url, count):
+    at = urllib.parse.urlsplit(url)
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.connect((at.hostname, at.port))
+    sock.settimeout(1)
+    try:
+        sock.sendall(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n" * int(count))
+    except OSError:
+        pass  # nor does the service read any more
+    print("asked", flush=True)
+    signal.pause()
 
 
 def last(url, path, pid):
