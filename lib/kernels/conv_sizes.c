@@ -303,3 +303,12 @@ size_t conv_block_scratch(const struct convolution *conv) {
         }
     return floats;
 }
+
+size_t conv_kept_scratch(const struct convolution *conv) {
+    size_t floats = 0;
+    for (int vector = 8; vector <= 16; vector += 8) {
+        size_t some = winograd_single_sizes(conv, vector).floats;
+        floats = some > floats ? some : floats;
+    }
+    return floats;
+}

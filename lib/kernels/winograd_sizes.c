@@ -17,6 +17,8 @@ enum {
     CHUNK_MOST = 24,              // bounds the scratch of small convolutions
     SHARE_FAR = WINOGRAD_COLUMNS, // vectors of maps: fewer fill no tile, more leave the L3 cache
     LINE_FLOATS = 16,             // keeps slices from beginning in the same set of a cache
+    SINGLE_FLOATS = 1 << 17,      // data of a chunk of single samples
+    SINGLE_LEAST = 18,            // tiles of it: fewer do not pay for reading the kernels again
 };
 
 static int rounded_up(int n, int unit) {
@@ -184,6 +186,64 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
     return s;
 }
 
+// ---- Single samples.
+
+static int single_chunk(const struct winograd_sizes *s, int lanes) {
+    size_t tile = (size_t)(s->points * s->points * lanes) * (size_t)product_vectors(s);
+    int chunk = (int)(SINGLE_FLOATS / tile);
+    return (chunk > SINGLE_LEAST ? chunk : SINGLE_LEAST) / WINOGRAD_COLUMNS * WINOGRAD_COLUMNS;
+}
+
+// Fitted: what a vector of kernels costs that comes from the L3 cache, and from beyond.
+static const double near_price = 2, far_price = 10;
+
+// In vector multiply-adds.
+static double single_cost(const struct winograd_sizes *s, int lanes) {
+    double products = (double)s->channels * lanes * s->maps, sum = 0;
+    double values = data_cost * s->channels + output_cost * s->maps;
+    for (const struct winograd_part *p = s->parts; p < s->parts + s->part_count; p++) {
+        int tiles = p->down * p->across, more = s->points - WINOGRAD_TILE;
+        double read = ceil((double)tiles / s->chunk) * (s->far ? far_price : near_price);
+        sum += (p->high + more) * (p->wide + more) *
+               (products * (tiles / product_share + read) + tiles * values);
+    }
+    return sum;
+}
+
+static void choose_single_parts(struct winograd_sizes *s, const struct window *v, int lanes) {
+    struct winograd_sizes cut = *s;
+    double least = INFINITY;
+    for (int way = 0; way < WINOGRAD_PARTS; way++) {
+        cut_parts(&cut, v, way & 1, way & 2);
+        double cost = single_cost(&cut, lanes);
+        if (cost < least) {
+            least = cost;
+            *s = cut;
+        }
+    }
+}
+
+struct winograd_sizes winograd_single_sizes(const struct convolution *conv, int lanes) {
+    const struct winograd_sizes all = winograd_sizes(conv, lanes, CONV_FORWARD);
+    if (all.points == 0 || conv->groups > 1 || all.channels % lanes || all.maps % lanes)
+        return (struct winograd_sizes){0};
+    struct winograd_sizes s = {
+        .points = all.points,
+        .channels = all.channels / lanes,
+        .maps = all.maps / lanes,
+        .far = all.far,
+        .kernel_slice = all.kernel_slice,
+        .kernels = all.kernels,
+    };
+    s.chunk = single_chunk(&s, lanes);
+    choose_single_parts(&s, &conv->window, lanes);
+    s.data_slice = s.value_slice =
+        (size_t)(s.chunk * lanes) * (size_t)product_vectors(&s) + LINE_FLOATS;
+    s.data = s.value_slice;
+    s.floats = s.data + (size_t)(s.points * s.points) * s.data_slice;
+    return s;
+}
+
 static struct winograd_sizes sizes_of(const struct convolution *conv, int lanes,
                                       enum conv_pass pass) {
     struct convolution turned = conv_turned(conv);
@@ -206,6 +266,16 @@ static const double direct_share = 0.95, direct_weights_share = 0.75;
 static bool switched_off(void) {
     const char *wanted = getenv("ADAM_WINOGRAD");
     return wanted && strcmp(wanted, "0") == 0;
+}
+
+// Of what the direct way would take: kernels at the points take more memory than weights.
+static const double single_gain = 0.85;
+
+bool winograd_single_fits(const struct convolution *conv, int lanes) {
+    struct winograd_sizes s = winograd_single_sizes(conv, lanes);
+    double taps = (double)window_taps(&conv->window) * conv->maps * conv->window.c / lanes;
+    return s.points > 0 && !switched_off() &&
+           single_cost(&s, lanes) < single_gain * taps / direct_share;
 }
 
 double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass) {

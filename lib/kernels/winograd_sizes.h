@@ -51,6 +51,13 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
 double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass);
 bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass);
 
+// Of the forward pass of single samples, in blocks of one lane, by kernels that are at the points
+// already; the maps are in the lanes: channels and maps are vectors of so many floats, and
+// `kernels` are no part of scratch. .points is 0 where it is not for such kernels. And whether it
+// is expected to be so much faster than the direct way that the kernels' memory is worth it.
+struct winograd_sizes winograd_single_sizes(const struct convolution *conv, int lanes);
+bool winograd_single_fits(const struct convolution *conv, int lanes);
+
 // Floats of scratch of all passes; 0 when it is not for such kernels.
 size_t winograd_scratch(const struct convolution *conv, int lanes);
 

@@ -6,7 +6,6 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "measure/trial.h"
-#include "model/affine.h"
 #include "model/layer.h"
 
 enum {
@@ -94,7 +93,7 @@ static double weight_bytes(const struct timer *timer, const struct layer *layer)
     const struct trial *trial = &timer->trial;
     size_t weights = layer->weights.count, kept = 0;
     if (trial->prepared && prepared_kept(trial->prepared, layer))
-        kept = affine_kept_size(layer, trial->solo.kernels, timer->timing->batch);
+        kept = layer->type->kept_size(layer, trial->solo.kernels, timer->timing->batch);
     return sizeof(float) * (double)(kept > 0 && kept < weights ? kept : weights);
 }
 

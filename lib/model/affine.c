@@ -30,8 +30,12 @@ void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, 
 }
 
 size_t affine_kept_size(const struct layer *layer, const struct kernels *kernels, int n) {
-    bool matrix = layer->weights.rank == 2;
-    return matrix ? kernels->kept->size(n, layer->units, layer->weights.dims[1]) : 0;
+    return kernels->kept->size(n, layer->units, layer->weights.dims[1]);
+}
+
+bool affine_keep(float *kept, const struct layer *layer, const struct kernels *kernels,
+                 const float *weights) {
+    return kernels->kept->keep(kept, weights, layer->units, layer->weights.dims[1]);
 }
 
 static bool by_kept(const struct pass *pass) {

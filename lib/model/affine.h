@@ -9,9 +9,11 @@ struct dense_errors;
 // out = units x 1 x 1, weights (units x inputs) and biases.
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit);
 void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief);
-// Floats of what is kept of a layer's matrix of weights by which passes of n samples are
-// faster (kernels/dense.h, dense_kept_kernels); 0: nothing, as for all other layers.
+// As layer_type has it, by which passes of n samples are faster (kernels/dense.h,
+// dense_kept_kernels).
 size_t affine_kept_size(const struct layer *layer, const struct kernels *kernels, int n);
+bool affine_keep(float *kept, const struct layer *layer, const struct kernels *kernels,
+                 const float *weights);
 void affine_forward(const struct pass *pass);
 void affine_backward(const struct pass *pass);
 // What comes of error gradients of which errors->dy, x, dx, n, units, inputs and scratch are given:

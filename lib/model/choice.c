@@ -5,7 +5,6 @@
 #include "core/columns.h"
 #include "kernels/dense.h"
 #include "kernels/kernels.h"
-#include "model/affine.h"
 #include "model/keys.h"
 #include "model/layout.h"
 #include "model/pass.h"
@@ -49,8 +48,10 @@ static void layer_ways(const struct layer *layer, const struct kernels *kernels,
         .layer = layer, .kernels = kernels, .n = batch, .lanes = layout_gains(layer) ? lanes : 0};
     for (int p = CONV_FORWARD; p <= CONV_BACK_WEIGHTS; p++)
         names[p] = layer->type->way ? layer->type->way(&pass, (enum conv_pass)p) : "-";
-    bool kept = affine_kept_size(layer, kernels, batch) > 0;
-    names[WAY_PREDICTED] = kept ? kernels->kept->way : names[CONV_FORWARD];
+    static const float kept;
+    if (layer->type->kept_size && layer->type->kept_size(layer, kernels, batch) > 0)
+        pass.prepared = &kept;
+    names[WAY_PREDICTED] = layer->type->way ? layer->type->way(&pass, CONV_FORWARD) : "-";
 }
 
 // --- text -----------------------------------------------------------------------------

@@ -84,6 +84,11 @@ struct layer_type {
     void (*forward)(const struct pass *pass);
     // Adds nothing: writes the gradients of inputs and parameters.
     void (*backward)(const struct pass *pass);
+    // What is kept of weights that do not change, for passes of at most n samples
+    // (model/prepared.h): floats, 0 where it is nothing; and makes it. False: not of these weights.
+    size_t (*kept_size)(const struct layer *layer, const struct kernels *kernels, int n);
+    bool (*keep)(float *kept, const struct layer *layer, const struct kernels *kernels,
+                 const float *weights);
     // The way that it takes in the layout of the pass, where there are several.
     const char *(*way)(const struct pass *pass, enum conv_pass part);
 };

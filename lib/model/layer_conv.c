@@ -61,6 +61,8 @@ static void scratch_conv(const struct layer *layer, int n, bool train, size_t *k
     struct convolution conv = layer_convolution(layer);
     size_t blocks = most(conv_block_scratch(&conv), conv_rows_scratch(&conv, n));
     *kept = pass_kept_size(layer, n, train);
+    if (!train)
+        blocks = most(blocks, conv_kept_scratch(&conv));
     *brief = most(most(pass_mask_size(layer, n, train), conv_scratch(&conv)), blocks);
 }
 
@@ -144,6 +146,33 @@ static void backward_rows(const struct pass *pass, const struct convolution *con
         pass_undo(pass);
 }
 
+// --- by what is kept of weights -----------------------------------------------------------
+
+static size_t kept_size_conv(const struct layer *layer, const struct kernels *kernels, int n) {
+    struct convolution conv = layer_convolution(layer);
+    (void)n;
+    return kernels->conv_kept ? kernels->conv_kept->size(&conv) : 0;
+}
+
+static bool keep_conv(float *kept, const struct layer *layer, const struct kernels *kernels,
+                      const float *weights) {
+    struct convolution conv = layer_convolution(layer);
+    kernels->conv_kept->keep(kept, weights, &conv);
+    return true;
+}
+
+static bool uses_kept(const struct pass *pass) {
+    return pass->prepared && pass->lanes == 1;
+}
+
+static void forward_kept(const struct pass *pass, const struct convolution *conv) {
+    bool relu = pass->act == ACT_RELU;
+    pass->kernels->conv_kept->forward(pass->y, pass->x[0], pass->prepared, pass->biases, relu,
+                                      pass->blocks, 0, conv->maps, conv, pass->brief);
+    if (!relu)
+        pass_activate(pass, pass->kept);
+}
+
 // --- in blocks, and of plain samples ------------------------------------------------------
 
 static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
@@ -165,8 +194,12 @@ static void forward_plain(const struct pass *pass, const struct convolution *con
 
 static void forward_conv(const struct pass *pass) {
     struct convolution conv = pass_convolution(pass);
-    bool rows = uses_rows(pass, &conv);
-    (rows ? forward_rows : pass->lanes ? forward_blocks : forward_plain)(pass, &conv);
+    if (uses_kept(pass))
+        forward_kept(pass, &conv);
+    else if (uses_rows(pass, &conv))
+        forward_rows(pass, &conv);
+    else
+        (pass->lanes ? forward_blocks : forward_plain)(pass, &conv);
 }
 
 static void back_weights_blocks(const struct pass *pass, const struct convolution *conv) {
@@ -219,6 +252,8 @@ static void backward_conv(const struct pass *pass) {
 
 static const char *way_conv(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
+    if (uses_kept(pass) && part == CONV_FORWARD)
+        return "winograd";
     if (uses_rows(pass, &conv))
         return "rows";
     return uses_winograd(pass, part) ? "winograd"
@@ -241,5 +276,7 @@ const struct layer_type layer_conv = {
     .scratch = scratch_conv,
     .forward = forward_conv,
     .backward = backward_conv,
+    .kept_size = kept_size_conv,
+    .keep = keep_conv,
     .way = way_conv,
 };

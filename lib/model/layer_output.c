@@ -62,6 +62,8 @@ const struct layer_type layer_softmax = {
     .scratch = affine_scratch,
     .forward = forward_softmax,
     .backward = affine_backward,
+    .kept_size = affine_kept_size,
+    .keep = affine_keep,
     .way = affine_way,
 };
 
@@ -78,6 +80,8 @@ const struct layer_type layer_logistic = {
     .scratch = affine_scratch,
     .forward = forward_logistic,
     .backward = affine_backward,
+    .kept_size = affine_kept_size,
+    .keep = affine_keep,
     .way = affine_way,
 };
 
@@ -94,5 +98,7 @@ const struct layer_type layer_linear_output = {
     .scratch = affine_scratch,
     .forward = affine_forward,
     .backward = affine_backward,
+    .kept_size = affine_kept_size,
+    .keep = affine_keep,
     .way = affine_way,
 };

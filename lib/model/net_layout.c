@@ -75,11 +75,31 @@ static void size_kept(const struct net *net, struct node *node) {
     node->kept_sample = kept;
 }
 
+// Whether convolutions by what is kept of weights, which are those of single samples, do most of
+// the work of the others.
+static bool mostly_kept(const struct net *net) {
+    uint64_t all = 0, kept = 0;
+    for (int i = 0; i < net->model->layer_count; i++) {
+        const struct layer *layer = &net->model->layers[i];
+        if (!layout_gains(layer))
+            continue;
+        all += layer->useful;
+        kept += net->nodes[i].pass.prepared ? layer->useful : 0;
+    }
+    return kept > all / 2;
+}
+
+// Fewer samples than fill vectors go one by one where that is faster.
+static int choose_lanes(const struct net *net, int n) {
+    return n < net->kernels->lanes && mostly_kept(net) ? 1
+                                                       : layout_lanes(net->model, net->kernels, n);
+}
+
 void net_lay_out(struct net *net, int n) {
     if (n == net->n)
         return;
     net->n = n;
-    net->lanes = layout_lanes(net->model, net->kernels, n);
+    net->lanes = choose_lanes(net, n);
     net->blocks = net->lanes ? (n + net->lanes - 1) / net->lanes : 0;
     for (int i = 0; i < net->model->layer_count; i++) {
         struct node *node = &net->nodes[i];

@@ -7,8 +7,8 @@
 #include "core/mem.h"
 #include "kernels/dense.h"
 #include "kernels/kernels.h"
-#include "model/affine.h"
 #include "model/fold.h"
+#include "model/layer.h"
 
 enum {
     BATCH_MANY = 256,
@@ -31,12 +31,17 @@ struct prepared {
     bool *suits;           // of each layer, whether its weights do
 };
 
+static size_t kept_size(const struct layer *layer, const struct kernels *kernels, int n) {
+    return layer->type->kept_size ? layer->type->kept_size(layer, kernels, n) : 0;
+}
+
 int prepared_batch(const struct model *model, const struct kernels *kernels, int few) {
     uint64_t all = 0, by_kept = 0;
     for (int i = 0; i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
+        bool matrix = layer->weights.rank == 2;
         all += layer->useful;
-        by_kept += affine_kept_size(layer, kernels, BATCH_MANY) ? layer->useful : 0;
+        by_kept += matrix && kept_size(layer, kernels, BATCH_MANY) ? layer->useful : 0;
     }
     return by_kept > all / 2 ? BATCH_MANY : few;
 }
@@ -45,7 +50,7 @@ int prepared_batch(const struct model *model, const struct kernels *kernels, int
 static size_t kept_before(const struct prepared *p, int end) {
     size_t size = 0;
     for (int i = 0; i < end; i++)
-        size += affine_kept_size(&p->model->layers[i], p->kernels, p->most);
+        size += kept_size(&p->model->layers[i], p->kernels, p->most);
     return size;
 }
 
@@ -97,10 +102,9 @@ static void prepare_weights(struct prepared *p) {
     p->kept = mem_untouched_floats(p->size);
     for (int i = 0; p->kept && i < p->model->layer_count; i++) {
         const struct layer *layer = &p->model->layers[i];
-        if (affine_kept_size(layer, p->kernels, p->most))
-            p->suits[i] = p->kernels->kept->keep(p->kept + kept_before(p, i),
-                                                 p->parameters + layer->weights.offset,
-                                                 layer->units, layer->weights.dims[1]);
+        if (kept_size(layer, p->kernels, p->most))
+            p->suits[i] = layer->type->keep(p->kept + kept_before(p, i), layer, p->kernels,
+                                            p->parameters + layer->weights.offset);
     }
 }
 

@@ -4,6 +4,8 @@
 // Large dense layers are faster with something that is kept of their weights (kernels/dense.h,
 // dense_kept_kernels): where bytes can be multiplied, 16 bits of each, for any mini-batch;
 // elsewhere sums of them, which take 5/4 of their memory, for mini-batches of 128 samples and more.
+// Convolutions of single samples are faster with kernels of Winograd's filtering, which take 4 times
+// the memory of weights of 3x3 (kernels/conv.h, conv_kept_kernels).
 // Batch norms are folded into what is below them.
 //
 // Any thread may call prepared_now and prepared_pass, for a net of its own.

@@ -9,22 +9,23 @@
 // ---- Products
 
 // Meanwhile asks for what comes from memory: the next `numbers`, or the sums of the next rows.
-INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, int inner,
-                         bool numbers, const struct slice_product *p) {
+INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, size_t to_row,
+                         int inner, bool numbers, const struct slice_product *p) {
     vector sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
 #pragma GCC unroll 3
     for (int j = 0; j < columns; j++) {
         const float *to = p->to + (size_t)j * p->to_column;
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
-            sum[r][j] = p->add ? *(const vector *)(to + r * LANES) : (vector){0};
+            sum[r][j] = p->add ? *(const vector *)(to + (size_t)r * to_row) : (vector){0};
     }
     if (!numbers)
 #pragma GCC unroll 3
         for (int j = 0; j < columns; j++)
 #pragma GCC unroll 8
             for (int r = 0; r < rows; r++)
-                __builtin_prefetch(p->to + (size_t)j * p->to_column + (rows + r) * LANES, 1);
+                __builtin_prefetch(p->to + (size_t)j * p->to_column + (size_t)(rows + r) * to_row,
+                                   1);
     const float *a = p->a, *b = p->b, *next = p->next;
     size_t a_skip = p->a_skip, b_column = p->b_column;
     for (int o = p->outer; o > 0; o--, a += a_skip)
@@ -46,18 +47,22 @@ INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, int
         float *to = p->to + (size_t)j * p->to_column;
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++)
-            *(vector *)(to + r * LANES) = sum[r][j];
+            *(vector *)(to + (size_t)r * to_row) = sum[r][j];
     }
 }
 
 #define PRODUCT(rows, columns)                                                                     \
     static void product_maps_##rows##columns(const struct slice_product *p) {                      \
-        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, 1, LANES, p->inner, true, \
-                     p);                                                                           \
+        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, 1, LANES, LANES,          \
+                     p->inner, true, p);                                                           \
     }                                                                                              \
     static void product_channels_##rows##columns(const struct slice_product *p) {                  \
-        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, LANES, 1, LANES, false,   \
-                     p);                                                                           \
+        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, LANES, 1, LANES, LANES,   \
+                     false, p);                                                                    \
+    }                                                                                              \
+    static void product_tiles_##rows##columns(const struct slice_product *p) {                     \
+        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, p->a_row, 1, p->to_row,   \
+                     p->inner, false, p);                                                          \
     }
 #define PRODUCTS(columns)                                                                          \
     PRODUCT(1, columns)                                                                            \
@@ -83,6 +88,8 @@ product_function *const FAMILY(products_maps)[PRODUCT_COLUMNS][8] = {
     ROW(product_maps, 1), ROW(product_maps, 2), ROW(product_maps, 3)};
 product_function *const FAMILY(products_channels)[PRODUCT_COLUMNS][8] = {
     ROW(product_channels, 1), ROW(product_channels, 2), ROW(product_channels, 3)};
+product_function *const FAMILY(products_tiles)[PRODUCT_COLUMNS][8] = {
+    ROW(product_tiles, 1), ROW(product_tiles, 2), ROW(product_tiles, 3)};
 #undef ROW
 
 // ---- Transforms

@@ -10,10 +10,21 @@ struct winograd_output {
     size_t row, pixel;
     int rows, columns;   // inside the picture
     const float *biases; // NULL: none
+    bool single;         // a bias for each lane
     bool relu, far;
     // NULL; or outputs of a relu, at the same places: error gradients pass where these are above 0.
     const float *passed;
 };
+
+// Of map m, or of the maps in its lanes.
+INLINE vector output_bias(struct winograd_output o, int m) {
+    vector zero = {0};
+    if (!o.biases)
+        return zero;
+    if (o.single)
+        return *(const vector *)(o.biases + (size_t)m * LANES);
+    return zero + o.biases[m];
+}
 
 // Stores the pixels y of map m that lie inside the picture.
 INLINE void store_output(struct winograd_output o, const vector *y, int m) {
@@ -22,8 +33,7 @@ INLINE void store_output(struct winograd_output o, const vector *y, int m) {
     if (o.far)
         ask_to_write(rows, o.columns < WINOGRAD_TILE ? o.columns : WINOGRAD_TILE,
                      o.to + (size_t)m * LANES + AHEAD, o.row, o.pixel);
-    float bias = o.biases ? o.biases[m] : 0;
-    vector zero = {0};
+    vector bias = output_bias(o, m), zero = {0};
 #pragma GCC unroll 1
     for (int i = 0; i < rows; i++)
 #pragma GCC unroll 4
@@ -135,6 +145,7 @@ static void winograd_outputs(const struct tiles *t, float *y, const float *biase
                                     .rows = least(v->out_h - p.y, t->part->high),
                                     .columns = least(v->out_w - p.x, t->part->wide),
                                     .biases = biases,
+                                    .single = w->single,
                                     .relu = relu,
                                     .far = s->far,
                                     .passed = passed ? passed + at : NULL};

@@ -15,10 +15,10 @@ enum {
 
 struct slice_product {
     const float *a, *b;
-    size_t a_skip, b_column;
+    size_t a_row, a_skip, b_column; // a_row: of products_tiles
     int outer, inner;
     float *to;
-    size_t to_column;
+    size_t to_row, to_column; // to_row: of products_tiles
     bool add;
     const float *next; // the next numbers, to ask for
 };
@@ -27,7 +27,9 @@ typedef void product_function(const struct slice_product *);
 
 // By columns and rows, less one. Maps x tiles: kernels are broadcast, summed over channels.
 // Channels x bundles of maps: data are broadcast, summed over tiles and their lanes.
+// Tiles x bundles of maps, of single samples: data are broadcast, summed over channels.
 extern product_function *const FAMILY(products_maps)[PRODUCT_COLUMNS][8];
 extern product_function *const FAMILY(products_channels)[PRODUCT_COLUMNS][8];
+extern product_function *const FAMILY(products_tiles)[PRODUCT_COLUMNS][8];
 
 #endif

@@ -18,6 +18,7 @@ enum {
 
 struct winograd {
     struct winograd_sizes sizes;
+    bool single; // samples: vectors of channels and of maps are called channels and maps
     const struct window *window;
     int channels, maps; // of the whole convolution
     float *kernels;     // of one group, or its gradient: bundles x slices x channels x LANES maps
@@ -30,13 +31,11 @@ struct winograd {
 
 static struct winograd winograd_lay(const struct convolution *conv, enum conv_pass pass,
                                     float *scratch) {
-    struct winograd w = {winograd_sizes(conv, LANES, pass),
-                         &conv->window,
-                         conv->window.c,
-                         conv->maps,
-                         scratch,
-                         NULL,
-                         NULL};
+    struct winograd w = {.sizes = winograd_sizes(conv, LANES, pass),
+                         .window = &conv->window,
+                         .channels = conv->window.c,
+                         .maps = conv->maps,
+                         .kernels = scratch};
     w.data = scratch + w.sizes.data;
     w.values = scratch + w.sizes.values;
     return w;
