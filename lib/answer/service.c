@@ -39,8 +39,9 @@ int service_open(struct service **out, const struct service_config *config, int 
     service->config = *config;
     service->fd = fd;
     service->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int status = service->wake < 0 ? error_errno(err, STATUS_IO, "cannot start to serve HTTP")
-                                   : predictor_open(&service->predictor, &config->scoring, err);
+    int status = service->wake < 0
+                     ? error_errno(err, STATUS_IO, "cannot start to serve HTTP")
+                     : predictor_open(&service->predictor, &config->scoring, config->threads, err);
     if (!status)
         status = batcher_open(&service->batcher, service->predictor, config->threads, WINDOW, err);
     if (!status)

@@ -38,7 +38,7 @@ static int open_model(struct adam_model *model, const char *path, struct error *
         .parameters = trained->checkpoint.parameters,
         .input = trained->input,
     };
-    return status ? status : predictor_open(&model->predictor, &config, err);
+    return status ? status : predictor_open(&model->predictor, &config, 1, err);
 }
 
 int adam_open(struct adam_model **out, const char *path, struct adam_error *error) {

@@ -19,7 +19,8 @@ uint32_t gate_look(const struct gate *gate) {
 }
 
 void gate_wait(struct gate *gate, uint32_t seen, double seconds) {
-    for (int i = 0; i < LOOKS; i++)
+    uint32_t looks = gate->looks ? gate->looks : LOOKS;
+    for (uint32_t i = 0; i < looks; i++)
         if (atomic_load(&gate->opened) != seen)
             return;
     struct timespec timeout = {.tv_sec = (time_t)seconds};

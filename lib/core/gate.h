@@ -20,6 +20,7 @@
 struct gate { // {0} is a gate that was never opened
     _Atomic uint32_t opened;
     _Atomic uint32_t asleep;
+    uint32_t looks; // of a thread before it sleeps; 0: some
 };
 
 uint32_t gate_look(const struct gate *gate);

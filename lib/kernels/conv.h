@@ -70,17 +70,21 @@ struct winograd_kernels {
                          int blocks, int lanes, const struct convolution *conv, float *scratch);
 };
 
-// Floats of scratch that conv_kept_kernels of any family need, for any number of blocks.
+// Floats of scratch that conv_kept_kernels of any family need beside conv_block_scratch(), for any
+// number of blocks.
 size_t conv_kept_scratch(const struct convolution *conv);
 
-// Forward passes in blocks of one sample, by what is kept of weights that do not change: kernels of
-// Winograd's filtering. Rounding as of winograd_kernels.
+// Forward passes in blocks of one sample, by what is kept of weights that do not change: kernels at
+// the points of Winograd's filtering, whose rounding is as of winograd_kernels, or packed weights.
 struct conv_kept_kernels {
+    const char *way; // for people
     // Floats that are kept; 0: it would not be much faster than without.
     size_t (*size)(const struct convolution *conv);
     void (*keep)(float *kept, const float *weights, const struct convolution *conv);
-    // The maps [first, end), both multiples of kernels.lanes, with their biases, and relu where
-    // told so. The window may be some rows of the one for which the kernels were kept.
+    // What parts of the maps are a multiple of; 0: they are all done at once.
+    int (*unit)(const struct convolution *conv);
+    // The maps [first, end), with their biases, and relu where told so. The window may be some rows
+    // of the one for which the kernels were kept.
     void (*forward)(float *y, const float *x, const float *kept, const float *biases, bool relu,
                     int blocks, int first, int end, const struct convolution *conv, float *scratch);
 };

@@ -77,11 +77,12 @@ static struct row_place row_place(const struct convolution *conv, size_t row, in
                               (int)(row / all % pixels)};
 }
 
-void conv_rows_gather(float *rows, const float *x, int blocks, int lanes,
+void conv_rows_gather(float *rows, const float *x, size_t first_row, size_t last, int lanes,
                       const struct convolution *conv) {
     const struct window *w = &conv->window;
-    size_t all = conv_taps(conv), count = conv_rows_count(conv, blocks, lanes);
-    for (size_t r = 0; r < count; r++, rows += conv_rows_inputs(conv)) {
+    size_t all = conv_taps(conv), inputs = conv_rows_inputs(conv);
+    rows += first_row * inputs;
+    for (size_t r = first_row; r < last; r++, rows += inputs) {
         struct row_place place = row_place(conv, r, lanes);
         for (size_t first = 0; first < all; first += TAPS_AT_ONCE) {
             struct taps taps = taps_of(w, lanes, place.pixel, (int)first);

@@ -29,8 +29,9 @@ size_t conv_rows_floats(size_t rows, size_t each);
 // Whether blocks lie as rows do: then nothing needs to be gathered.
 bool conv_rows_lie(const struct convolution *conv, int lanes);
 
-// The rows of x, zeros for padding; and the adjoint, which writes dx.
-void conv_rows_gather(float *rows, const float *x, int blocks, int lanes,
+// The rows [first, last) of x, of as many as there are in its blocks, to their places among `rows`;
+// zeros for padding. And the adjoint of all rows, which writes dx.
+void conv_rows_gather(float *rows, const float *x, size_t first, size_t last, int lanes,
                       const struct convolution *conv);
 void conv_rows_scatter(float *dx, const float *rows, int blocks, int lanes,
                        const struct convolution *conv);

@@ -42,7 +42,7 @@ struct kernels {
     const struct batch_norm_kernels *batch_norm_blocks;
     const struct conv_block_kernels *conv_blocks;
     const struct winograd_kernels *winograd;
-    const struct conv_kept_kernels *conv_kept;
+    const struct conv_kept_kernels *winograd_kept, *packed;
 
     // y[i][j] += bias[j] over n rows of m; gradient[j] = sum of rows. For maps,
     // each bias stands for `pixels` values in a row.

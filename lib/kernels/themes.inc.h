@@ -12,6 +12,6 @@ extern const struct norm_block_kernels FAMILY(norm_blocks);
 extern const struct batch_norm_kernels FAMILY(batch_norm_blocks);
 extern const struct conv_block_kernels FAMILY(conv_blocks);
 extern const struct winograd_kernels FAMILY(winograd);
-extern const struct conv_kept_kernels FAMILY(conv_kept);
+extern const struct conv_kept_kernels FAMILY(winograd_kept), FAMILY(packed);
 
 #endif

@@ -208,7 +208,7 @@ static int test_predicted(double *most, const struct model *model, const struct 
     if (status == STATUS_OK)
         status = subject_open(&reference, model, kernels_of(CPU_REF), NET_PREDICT, err);
     if (status == STATUS_OK)
-        status = prepared_open(&prepared, model, kernels, in->parameters, BATCH_MOST, err);
+        status = prepared_open(&prepared, model, kernels, in->parameters, 1, BATCH_MOST, err);
     if (status == STATUS_OK) {
         prepared_now(prepared, subject.net);
         *most = compare_predicted(&subject, &reference, model, in);

@@ -28,7 +28,8 @@ static void fill_batch(struct trial *trial, const struct model *model) {
 static int prepare_weights(struct trial *trial, const struct model *model, struct error *err) {
     struct home *home = trial->solo.home;
     int status = prepared_open(&trial->prepared, model, trial->solo.kernels,
-                               home->ops->weights(home, trial->solo.thread), trial->batch.n, err);
+                               home->ops->weights(home, trial->solo.thread), trial->batch.n,
+                               trial->batch.n, err);
     if (status == STATUS_OK)
         prepared_now(trial->prepared, trial->solo.net);
     return status;
@@ -39,6 +40,7 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
     trial->batch = (struct batch){.n = batch};
     trial->arena = (struct arena){0};
     trial->prepared = NULL;
+    trial->shared = NULL;
     const struct kernels *kernels = trial->solo.kernels;
     bool train = trial->mode == NET_TRAIN;
     int most = train ? solo_part(trial->solo.home, model, kernels, batch) : batch;
@@ -55,6 +57,8 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
     fill_batch(trial, model);
     if (trial->mode == NET_PREDICT) {
         status = prepare_weights(trial, model, err);
+        if (!status && trial->team > 1)
+            status = net_team_open(&trial->shared, trial->solo.net, trial->team, err);
         if (status)
             return status;
     }
@@ -65,6 +69,11 @@ int trial_open(struct trial *trial, const struct model *model, int batch, int th
 bool trial_pass(struct trial *trial) {
     struct batch *batch = &trial->batch;
     double loss;
+    if (trial->shared) {
+        net_team_forward(trial->shared, prepared_parameters(trial->prepared), batch->input,
+                         batch->n);
+        return true;
+    }
     if (trial->mode == NET_PREDICT) {
         net_forward(trial->solo.net, prepared_parameters(trial->prepared), batch->input, batch->n,
                     NULL, 0);
@@ -86,6 +95,7 @@ void trial_rest(struct trial *trial) {
 }
 
 void trial_close(struct trial *trial) {
+    net_team_close(trial->shared);
     net_close(trial->solo.net);
     prepared_close(trial->prepared);
     free(trial->solo.gradient);

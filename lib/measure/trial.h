@@ -8,6 +8,7 @@
 #define ADAM_MEASURE_TRIAL_H
 
 #include "core/mem.h"
+#include "model/net_team.h"
 #include "model/prepared.h"
 #include "train/solo.h"
 
@@ -16,10 +17,12 @@ struct error;
 struct trial {
     struct solo solo; // the caller's until trial_open: kernels, optimizer, home, thread
     enum net_mode mode;
+    int team; // threads that share each forward pass (model/net_team.h); 0: this one has it alone
     // Its own.
     struct batch batch;
     struct arena arena;
     struct prepared *prepared; // its weights, where they stay as they are
+    struct net_team *shared;   // NULL: nobody shares
 };
 
 // For so many samples a pass, by thread number solo.thread of `threads`. trial_close also

@@ -3,6 +3,8 @@
 #include "kernels/dense.h"
 #include "kernels/kernels.h"
 
+enum { UNITS_AT_ONCE = 16 }; // a cache line of outputs
+
 bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     *misfit = (struct misfit){0};
     size_t inputs = shape_size(in[0]), units = (size_t)layer->units;
@@ -43,19 +45,28 @@ static bool by_kept(const struct pass *pass) {
 }
 
 int affine_first(const struct pass *pass, int units) {
-    return (int)((int64_t)units * pass->thread / pass->threads) / 16 * 16;
+    return (int)((int64_t)units * pass->thread / pass->threads) / UNITS_AT_ONCE * UNITS_AT_ONCE;
+}
+
+struct cut affine_cut(const struct pass *pass) {
+    bool alone = pass->n == 1 && !by_kept(pass);
+    return (struct cut){.maps = alone ? UNITS_AT_ONCE : 0,
+                        .together = alone && pass->layer->type->output};
 }
 
 void affine_forward(const struct pass *pass) {
     if (pass->share && pass->share(pass->sharer, pass->layer, pass->y, pass->x[0], pass->n))
         return;
     const struct kernels *k = pass->kernels;
-    int units = pass->layer->units, inputs = pass->layer->weights.dims[1];
+    int first = pass->first, units = pass->end - first, inputs = pass->layer->weights.dims[1];
+    if (units == 0)
+        return;
     if (by_kept(pass) && k->kept->forward(pass->y, pass->x[0], pass->weights, pass->prepared,
                                           pass->biases, pass->n, units, inputs, pass->brief))
         return;
-    k->dense->forward(pass->y, pass->x[0], pass->weights, pass->biases, pass->n, units, inputs,
-                      affine_first(pass, units), pass->brief);
+    k->dense->forward(pass->y + first, pass->x[0], pass->weights + (size_t)first * (size_t)inputs,
+                      pass->biases + first, pass->n, units, inputs, affine_first(pass, units),
+                      pass->brief);
 }
 
 void affine_back(const struct pass *pass, struct dense_errors *errors) {

@@ -14,6 +14,7 @@ void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, 
 size_t affine_kept_size(const struct layer *layer, const struct kernels *kernels, int n);
 bool affine_keep(float *kept, const struct layer *layer, const struct kernels *kernels,
                  const float *weights);
+struct cut affine_cut(const struct pass *pass);
 void affine_forward(const struct pass *pass);
 void affine_backward(const struct pass *pass);
 // What comes of error gradients of which errors->dy, x, dx, n, units, inputs and scratch are given:

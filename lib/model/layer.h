@@ -51,6 +51,16 @@ enum layer_layout {
 
 struct pass; // one layer's view of a context: see net.h
 
+// How several threads share a forward pass of one block, or of one sample (model/net_team.h): in
+// multiples of so many maps or units (pass.first), or else of so many rows of a block
+// (pass.window). {0}: one of them does it. together: the pass meets the others' (pass_meet), so
+// that all are called, who have no part as well. finer: several parts for each thread cost no more
+// than one.
+struct cut {
+    int maps, rows;
+    bool together, finer;
+};
+
 struct layer_type {
     const char *name; // "conv"
     const char *what; // one line
@@ -84,8 +94,9 @@ struct layer_type {
     void (*forward)(const struct pass *pass);
     // Adds nothing: writes the gradients of inputs and parameters.
     void (*backward)(const struct pass *pass);
-    // What is kept of weights that do not change, for passes of at most n samples
-    // (model/prepared.h): floats, 0 where it is nothing; and makes it. False: not of these weights.
+    struct cut (*cut)(const struct pass *pass); // NULL: {0}
+    // What is kept of weights that do not change, for passes of n samples (model/prepared.h):
+    // floats, 0 where it is nothing; and makes it. False: not of these weights.
     size_t (*kept_size)(const struct layer *layer, const struct kernels *kernels, int n);
     bool (*keep)(float *kept, const struct layer *layer, const struct kernels *kernels,
                  const float *weights);

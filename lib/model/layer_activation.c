@@ -17,7 +17,7 @@ static void scratch_activation(const struct layer *layer, int n, bool train, siz
 }
 
 static void forward_activation(const struct pass *pass) {
-    memcpy(pass->y, pass->x[0], (size_t)pass->places * shape_size(pass->in[0]) * sizeof(float));
+    memcpy(pass->y, pass->x[0], pass_outputs(pass) * sizeof *pass->y);
     pass_activate(pass, pass->kept);
 }
 
@@ -42,6 +42,7 @@ static const struct layer_key dropout_keys[] = {KEY_DROPOUT("0.5")};
                                              .layout = LAYOUT_FOLLOW,                              \
                                              .inputs_most = 1,                                     \
                                              .back_reads_y = true,                                 \
+                                             .cut = pass_cut_rows,                                 \
                                              .shape = shape_##name_,                               \
                                              .scratch = scratch_activation,                        \
                                              .forward = forward_activation,                        \
@@ -71,6 +72,7 @@ const struct layer_type layer_dropout = {
     .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
     .back_reads_y = true,
+    .cut = pass_cut_rows,
     .shape = shape_activation,
     .scratch = scratch_activation,
     .forward = forward_activation,

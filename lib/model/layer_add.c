@@ -27,7 +27,7 @@ static void scratch_add(const struct layer *layer, int n, bool train, size_t *ke
 }
 
 static void forward_add(const struct pass *pass) {
-    size_t n = (size_t)pass->places * shape_size(pass->layer->out);
+    size_t n = pass_outputs(pass);
     int count = pass->layer->from_count;
     if (count == 1)
         memcpy(pass->y, pass->x[0], n * sizeof *pass->y);
@@ -54,6 +54,7 @@ const struct layer_type layer_add = {
     .layout = LAYOUT_FOLLOW,
     .inputs_most = LAYER_INPUTS_MAX,
     .acts = ACTS_ALL,
+    .cut = pass_cut_rows,
     .shape = shape_add,
     .scratch = scratch_add,
     .forward = forward_add,

@@ -27,8 +27,9 @@ static bool shape_concat(struct layer *layer, const struct shape *in, struct mis
 // The inputs are runs of floats that take turns: whole samples, or what a block
 // holds of one pixel.
 static size_t run_count(const struct pass *pass) {
-    const struct shape *out = &pass->layer->out;
-    return pass->lanes ? (size_t)pass->blocks * (size_t)out->h * (size_t)out->w : (size_t)pass->n;
+    const struct window *v = &pass->window;
+    return pass->lanes ? (size_t)pass->blocks * (size_t)v->out_h * (size_t)v->out_w
+                       : (size_t)pass->n;
 }
 
 static size_t run_size(const struct pass *pass, int i) {
@@ -64,6 +65,7 @@ const struct layer_type layer_concat = {
     .what = "the maps of several layers (from=A,B), one behind the other",
     .layout = LAYOUT_FOLLOW,
     .inputs_most = LAYER_INPUTS_MAX,
+    .cut = pass_cut_rows,
     .shape = shape_concat,
     .forward = forward_concat,
     .backward = backward_concat,

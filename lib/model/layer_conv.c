@@ -1,5 +1,6 @@
 // conv: shared weights.
 #include <stdio.h>
+#include <string.h>
 
 #include "kernels/blocks.h"
 #include "kernels/conv.h"
@@ -9,6 +10,12 @@
 #include "model/affine.h"
 #include "model/keys.h"
 #include "model/pass.h"
+
+enum {
+    WEIGHTS_LARGE = 1 << 17, // that do not stay in the L2 cache
+    WINOGRAD_ROWS = 4,       // of a tile
+    FINER_WORK = 1 << 24,    // multiply-adds: of fewer, to begin a part takes its time
+};
 
 static const struct layer_key keys[] = {
     KEY_MAPS,
@@ -78,9 +85,12 @@ static bool uses_winograd(const struct pass *pass, enum conv_pass part) {
 
 // --- as rows (kernels/conv_rows.h) --------------------------------------------------------
 
-static bool uses_rows(const struct pass *pass, const struct convolution *conv) {
+// Some rows of a picture go the way of all.
+static bool uses_rows(const struct pass *pass) {
+    struct convolution conv = layer_convolution(pass->layer);
     int lanes = pass->lanes;
-    return lanes && conv_rows_fit(conv, (pass->n + lanes - 1) / lanes, lanes, pass->kernels->lanes);
+    return lanes &&
+           conv_rows_fit(&conv, (pass->n + lanes - 1) / lanes, lanes, pass->kernels->lanes);
 }
 
 // A pass as that of a dense layer: its matrices, of which x and dx, or y and dy, are the layer's
@@ -112,17 +122,47 @@ static const float *gathered(const struct rows *rows, const struct pass *pass,
                              const struct convolution *conv) {
     if (rows->lie)
         return pass->x[0];
-    conv_rows_gather(rows->x, pass->x[0], pass->blocks, pass->lanes, conv);
+    conv_rows_gather(rows->x, pass->x[0], 0, (size_t)rows->count, pass->lanes, conv);
     return rows->x;
+}
+
+// In a team each gathers its share of the rows for all.
+static const float *gathered_together(const struct rows *rows, const struct pass *pass,
+                                      const struct convolution *conv) {
+    size_t all = (size_t)rows->count, members = (size_t)pass->team->members;
+    size_t first = all * (size_t)pass->member / members,
+           last = all * (size_t)(pass->member + 1) / members;
+    if (rows->lie)
+        return pass->x[0];
+    conv_rows_gather(pass->team->common, pass->x[0], first, last, pass->lanes, conv);
+    pass_meet(pass);
+    return pass->team->common;
+}
+
+// Some maps of each pixel to their places.
+static void place_maps(const struct pass *pass, const float *from, int count) {
+    size_t maps = (size_t)(pass->end - pass->first), all = (size_t)pass->layer->maps;
+    float *to = pass->y + pass->first;
+    for (int i = 0; i < count; i++, from += maps, to += all)
+        memcpy(to, from, maps * sizeof *to);
 }
 
 static void forward_rows(const struct pass *pass, const struct convolution *conv) {
     struct rows rows = rows_of(pass, conv);
-    pass->kernels->dense->forward(rows.turned ? rows.y : pass->y, gathered(&rows, pass, conv),
-                                  pass->weights, pass->biases, rows.count, conv->maps, rows.inputs,
-                                  affine_first(pass, conv->maps), rows.scratch);
-    if (rows.turned)
-        pass->kernels->blocks->block(pass->y, rows.y, rows.count, conv->maps, 1, pass->lanes);
+    int first = pass->first, maps = pass->end - first;
+    bool some = maps < conv->maps;
+    const float *x =
+        pass->team ? gathered_together(&rows, pass, conv) : gathered(&rows, pass, conv);
+    if (maps == 0)
+        return;
+    pass->kernels->dense->forward(rows.turned || some ? rows.y : pass->y, x,
+                                  pass->weights + (size_t)first * (size_t)rows.inputs,
+                                  pass->biases + first, rows.count, maps, rows.inputs,
+                                  affine_first(pass, maps), rows.scratch);
+    if (some)
+        place_maps(pass, rows.y, rows.count);
+    else if (rows.turned)
+        pass->kernels->blocks->block(pass->y, rows.y, rows.count, maps, 1, pass->lanes);
     pass_activate(pass, pass->kept);
 }
 
@@ -148,16 +188,27 @@ static void backward_rows(const struct pass *pass, const struct convolution *con
 
 // --- by what is kept of weights -----------------------------------------------------------
 
-static size_t kept_size_conv(const struct layer *layer, const struct kernels *kernels, int n) {
+// The kernels by which it is faster; NULL: there are none.
+static const struct conv_kept_kernels *kept_kernels(const struct layer *layer,
+                                                    const struct kernels *kernels) {
     struct convolution conv = layer_convolution(layer);
-    (void)n;
-    return kernels->conv_kept ? kernels->conv_kept->size(&conv) : 0;
+    if (!kernels->lanes)
+        return NULL;
+    if (kernels->winograd_kept->size(&conv) > 0)
+        return kernels->winograd_kept;
+    return kernels->packed->size(&conv) > 0 ? kernels->packed : NULL;
 }
 
-static bool keep_conv(float *kept, const struct layer *layer, const struct kernels *kernels,
+static size_t kept_size_conv(const struct layer *layer, const struct kernels *kernels, int n) {
+    const struct conv_kept_kernels *kept = kept_kernels(layer, kernels);
+    struct convolution conv = layer_convolution(layer);
+    return kept && n < kernels->lanes ? kept->size(&conv) : 0;
+}
+
+static bool keep_conv(float *to, const struct layer *layer, const struct kernels *kernels,
                       const float *weights) {
     struct convolution conv = layer_convolution(layer);
-    kernels->conv_kept->keep(kept, weights, &conv);
+    kept_kernels(layer, kernels)->keep(to, weights, &conv);
     return true;
 }
 
@@ -167,8 +218,9 @@ static bool uses_kept(const struct pass *pass) {
 
 static void forward_kept(const struct pass *pass, const struct convolution *conv) {
     bool relu = pass->act == ACT_RELU;
-    pass->kernels->conv_kept->forward(pass->y, pass->x[0], pass->prepared, pass->biases, relu,
-                                      pass->blocks, 0, conv->maps, conv, pass->brief);
+    kept_kernels(pass->layer, pass->kernels)
+        ->forward(pass->y, pass->x[0], pass->prepared, pass->biases, relu, pass->blocks,
+                  pass->first, pass->end, conv, pass->brief);
     if (!relu)
         pass_activate(pass, pass->kept);
 }
@@ -196,7 +248,7 @@ static void forward_conv(const struct pass *pass) {
     struct convolution conv = pass_convolution(pass);
     if (uses_kept(pass))
         forward_kept(pass, &conv);
-    else if (uses_rows(pass, &conv))
+    else if (uses_rows(pass))
         forward_rows(pass, &conv);
     else
         (pass->lanes ? forward_blocks : forward_plain)(pass, &conv);
@@ -240,7 +292,7 @@ static void back_input_plain(const struct pass *pass, const struct convolution *
 static void backward_conv(const struct pass *pass) {
     struct convolution conv = pass_convolution(pass);
     pass_activate_back(pass, pass->kept);
-    if (uses_rows(pass, &conv)) {
+    if (uses_rows(pass)) {
         backward_rows(pass, &conv);
         return;
     }
@@ -250,11 +302,34 @@ static void backward_conv(const struct pass *pass) {
         (pass->lanes ? back_input_blocks : back_input_plain)(pass, &conv);
 }
 
+// Threads that share a pass read the weights of their own maps only, where these are many; else
+// each reads all for its own rows, those of whole tiles where there are tiles.
+static struct cut cut_kept(const struct pass *pass) {
+    const struct conv_kept_kernels *kept = kept_kernels(pass->layer, pass->kernels);
+    struct convolution conv = layer_convolution(pass->layer);
+    int unit = kept->unit(&conv);
+    bool fast = kept == pass->kernels->winograd_kept;
+    bool finer = !fast && pass->layer->useful >= FINER_WORK;
+    if (unit > 0 && pass->layer->weights.count > WEIGHTS_LARGE)
+        return (struct cut){.maps = unit, .finer = finer};
+    return (struct cut){.rows = fast ? WINOGRAD_ROWS : 1, .finer = finer};
+}
+
+static struct cut cut_conv(const struct pass *pass) {
+    if (uses_kept(pass))
+        return cut_kept(pass);
+    if (uses_rows(pass))
+        return (struct cut){.maps = pass->lanes == 1 ? pass->kernels->lanes : 0, .together = true};
+    bool fast = uses_winograd(pass, CONV_FORWARD);
+    return (struct cut){.rows = fast ? WINOGRAD_ROWS : 1,
+                        .finer = !fast && pass->layer->useful >= FINER_WORK};
+}
+
 static const char *way_conv(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
     if (uses_kept(pass) && part == CONV_FORWARD)
-        return "winograd";
-    if (uses_rows(pass, &conv))
+        return kept_kernels(pass->layer, pass->kernels)->way;
+    if (uses_rows(pass))
         return "rows";
     return uses_winograd(pass, part) ? "winograd"
                                      : pass->kernels->conv->way(part, &conv, pass->lanes);
@@ -276,6 +351,7 @@ const struct layer_type layer_conv = {
     .scratch = scratch_conv,
     .forward = forward_conv,
     .backward = backward_conv,
+    .cut = cut_conv,
     .kept_size = kept_size_conv,
     .keep = keep_conv,
     .way = way_conv,

@@ -38,6 +38,7 @@ const struct layer_type layer_dense = {
     .scratch = scratch_dense,
     .forward = forward_dense,
     .backward = backward_dense,
+    .cut = affine_cut,
     .kept_size = affine_kept_size,
     .keep = affine_keep,
     .way = affine_way,

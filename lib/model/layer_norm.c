@@ -112,6 +112,7 @@ const struct layer_type layer_lrn = {
     .undoes_relu = true,
     .bands = true,
     .pixelwise = true,
+    .cut = pass_cut_rows,
     .shape = shape_norm,
     .scratch = scratch_lrn,
     .forward = forward_lrn,

@@ -38,15 +38,28 @@ static bool shape_output(struct layer *layer, const struct shape *in, struct mis
     return false;
 }
 
-static void forward_softmax(const struct pass *pass) {
+// Whether this thread is to make scores of the sums, which are all there.
+static bool has_sums(const struct pass *pass) {
+    bool shared = pass->team && affine_cut(pass).together;
     affine_forward(pass);
-    pass->kernels->softmax(pass->y, pass->n, pass->layer->units);
+    if (shared)
+        pass_meet(pass);
+    return !shared || pass->member == 0;
+}
+
+static void forward_softmax(const struct pass *pass) {
+    if (has_sums(pass))
+        pass->kernels->softmax(pass->y, pass->n, pass->layer->units);
 }
 
 static void forward_logistic(const struct pass *pass) {
-    affine_forward(pass);
-    pass->kernels->acts[ACT_SIGMOID].forward(pass->y, (size_t)pass->n * (size_t)pass->layer->units,
-                                             0);
+    if (has_sums(pass))
+        pass->kernels->acts[ACT_SIGMOID].forward(pass->y,
+                                                 (size_t)pass->n * (size_t)pass->layer->units, 0);
+}
+
+static void forward_linear(const struct pass *pass) {
+    has_sums(pass);
 }
 
 const struct layer_type layer_softmax = {
@@ -62,6 +75,7 @@ const struct layer_type layer_softmax = {
     .scratch = affine_scratch,
     .forward = forward_softmax,
     .backward = affine_backward,
+    .cut = affine_cut,
     .kept_size = affine_kept_size,
     .keep = affine_keep,
     .way = affine_way,
@@ -80,6 +94,7 @@ const struct layer_type layer_logistic = {
     .scratch = affine_scratch,
     .forward = forward_logistic,
     .backward = affine_backward,
+    .cut = affine_cut,
     .kept_size = affine_kept_size,
     .keep = affine_keep,
     .way = affine_way,
@@ -96,8 +111,9 @@ const struct layer_type layer_linear_output = {
     .back_reads_x = true,
     .shape = affine_shape,
     .scratch = affine_scratch,
-    .forward = affine_forward,
+    .forward = forward_linear,
     .backward = affine_backward,
+    .cut = affine_cut,
     .kept_size = affine_kept_size,
     .keep = affine_keep,
     .way = affine_way,

@@ -123,6 +123,7 @@ static void backward_l2(const struct pass *pass) {
                                         .key_count = KEY_COUNT_OF(keys),                           \
                                         .layout = LAYOUT_FOLLOW,                                   \
                                         .inputs_most = 1,                                          \
+                                        .cut = pass_cut_rows,                                      \
                                         .shape = shape_pool,                                       \
                                         __VA_ARGS__}
 

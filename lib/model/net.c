@@ -70,8 +70,7 @@ const char *net_way(const struct net *net, const struct layer *layer, enum conv_
     return layer->type->way ? layer->type->way(&net->nodes[layer->index].pass, pass) : NULL;
 }
 
-// `gradient` is that of the layer, or NULL.
-static void set_parameters(struct pass *pass, const float *parameters, float *gradient) {
+void net_set_parameters(struct pass *pass, const float *parameters, float *gradient) {
     const struct layer *layer = pass->layer;
     size_t first = layer->weights.offset, biases = layer->biases.offset - first;
     pass->weights = parameters + first;
@@ -104,7 +103,7 @@ static void forward_layer(struct net *net, struct node *node, const float *param
     net_view(net, node, range);
     if (!node->fused.within) {
         net_turn_inputs(net, node, range);
-        set_parameters(pass, parameters, NULL);
+        net_set_parameters(pass, parameters, NULL);
         if (pass->layer->type->forward)
             pass->layer->type->forward(pass);
     }
@@ -120,7 +119,7 @@ static void forward_bands(struct net *net, struct node *node, const float *param
                           struct block_range range) {
     net_view(net, node, range);
     net_turn_inputs(net, node, range);
-    set_parameters(&node->pass, parameters, NULL);
+    net_set_parameters(&node->pass, parameters, NULL);
     for (int row = 0; row < node->rows; row += node->band)
         for (struct node *each = node; each; each = next_of(net, each)) {
             net_view_band(net, each, range, row, NET_FORWARD);
@@ -209,7 +208,7 @@ static void set_gradient(const struct net *net, struct node *node, const float *
                          float *gradient, bool first) {
     float *to =
         adds_up(node, first) ? net->block_gradient : gradient + node->pass.layer->weights.offset;
-    set_parameters(&node->pass, parameters, to);
+    net_set_parameters(&node->pass, parameters, to);
 }
 
 static void add_gradient(const struct net *net, const struct node *node, float *gradient,

@@ -3,6 +3,7 @@
 //   net_open.c    which buffers there are, and whom they serve
 //   net_layout.c  where in them one part of a pass reads and writes
 //   net_bands.c   the same for some rows of it
+//   net_team.c    passes of several threads, each a part of every layer
 //   net_part.c    how many samples at a time
 //   net_loss.c    the loss, and the error gradients that it begins with
 //   net_targets.c the same for samples that have other targets than a label
@@ -51,6 +52,7 @@ struct net {
     struct node *nodes;
     const struct kernels *kernels;
     struct arena arena;
+    size_t brief;          // floats of scratch that all layers share
     float *turned_errors;  // of the inputs of one layer
     float *block_gradient; // of one layer, from any block but the first
     enum net_mode mode;
@@ -107,7 +109,10 @@ size_t net_input_size(const struct net *net, const struct node *reader, const st
 void net_lay_out(struct net *net, int n);
 // Brings the pass of a layer to a part of the samples.
 void net_view(struct net *net, struct node *node, struct block_range range);
-// Copies the inputs that it wants in another layout; and error gradients back.
+// Parameters for the pass; `gradient` is that of the layer, or NULL.
+void net_set_parameters(struct pass *pass, const float *parameters, float *gradient);
+// Whether it wants inputs in another layout; copies these; and error gradients back.
+bool net_turns_inputs(const struct net *net, const struct node *node);
 void net_turn_inputs(const struct net *net, const struct node *node, struct block_range range);
 void net_turn_errors(const struct net *net, const struct node *node, struct block_range range);
 

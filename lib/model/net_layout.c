@@ -1,5 +1,7 @@
 #include "kernels/blocks.h"
+#include "kernels/conv.h"
 #include "kernels/kernels.h"
+#include "kernels/shapes.h"
 #include "model/keys.h"
 #include "model/layout.h"
 #include "model/net_inside.h"
@@ -75,16 +77,18 @@ static void size_kept(const struct net *net, struct node *node) {
     node->kept_sample = kept;
 }
 
-// Whether convolutions by what is kept of weights, which are those of single samples, do most of
-// the work of the others.
+// Whether a fast algorithm by what is kept of weights, which is one of single samples, does most of
+// the work of convolutions.
 static bool mostly_kept(const struct net *net) {
     uint64_t all = 0, kept = 0;
     for (int i = 0; i < net->model->layer_count; i++) {
         const struct layer *layer = &net->model->layers[i];
         if (!layout_gains(layer))
             continue;
+        struct convolution conv = layer_convolution(layer);
+        bool fast = net->nodes[i].pass.prepared && net->kernels->winograd_kept->size(&conv) > 0;
         all += layer->useful;
-        kept += net->nodes[i].pass.prepared ? layer->useful : 0;
+        kept += fast ? layer->useful : 0;
     }
     return kept > all / 2;
 }
@@ -149,6 +153,9 @@ void net_view(struct net *net, struct node *node, struct block_range range) {
     pass->draw = net->draw ? net->draw + at : NULL;
     pass->window = layer_window(pass->layer);
     pass->row = 0;
+    pass->team = NULL;
+    pass->first = 0;
+    pass->end = pass->layer->out.c;
     pass->y = node->y ? node->y + (node->y_brief ? 0 : outputs) : NULL;
     pass->dy = node->dy ? node->dy + (node->dy_brief ? 0 : outputs) : NULL;
     pass->kept = node->kept + (size_t)at * node->kept_sample;
@@ -160,6 +167,13 @@ static void turn_layout(const struct net *net, const struct node *node, bool to_
     const struct kernels *k = net->kernels;
     (to_blocks ? k->blocks->block : k->blocks->unblock)(to, from, node->pass.n, shape->c,
                                                         shape->h * shape->w, net->lanes);
+}
+
+bool net_turns_inputs(const struct net *net, const struct node *node) {
+    for (int j = 0; j < node->pass.layer->from_count; j++)
+        if (needs_turn(net, node, j))
+            return true;
+    return false;
 }
 
 void net_turn_inputs(const struct net *net, const struct node *node, struct block_range range) {

@@ -98,6 +98,7 @@ static void take_buffers(struct net *net) {
     }
     net->turned_errors = arena_take(&net->arena, train ? turned_most : 0, sizeof(float));
     net->block_gradient = arena_take(&net->arena, train ? gradient_most : 0, sizeof(float));
+    net->brief = brief_most;
     float *brief = arena_take(&net->arena, brief_most, sizeof(float));
     for (int i = 0; i < net->model->layer_count; i++)
         net->nodes[i].pass.brief = brief;

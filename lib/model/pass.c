@@ -6,8 +6,9 @@
 #include "kernels/blocks.h"
 #include "kernels/kernels.h"
 
-static size_t pass_outputs(const struct pass *pass) {
-    return (size_t)pass->places * shape_size(pass->layer->out);
+size_t pass_outputs(const struct pass *pass) {
+    return (size_t)pass->places * (size_t)pass->layer->out.c * (size_t)pass->window.out_h *
+           (size_t)pass->window.out_w;
 }
 
 bool pass_offer(const struct pass *pass, const struct dense_errors *errors) {
@@ -66,9 +67,24 @@ static float *activation_inputs(const struct pass *pass, float *kept) {
     return kept + pass_mask_size(pass->layer, pass->places, pass->trains);
 }
 
+// Some maps, or units, of each pixel of one block, or sample.
+static void activate_maps(const struct pass *pass) {
+    const struct activation *act = &pass->kernels->acts[pass->act];
+    size_t each = (size_t)(pass->lanes ? pass->lanes : 1);
+    size_t count = (size_t)(pass->end - pass->first) * each, all = pass_outputs(pass);
+    if (act->forward)
+        for (size_t at = (size_t)pass->first * each; at < all;
+             at += (size_t)pass->layer->out.c * each)
+            act->forward(pass->y + at, count, pass->slope);
+}
+
 void pass_activate(const struct pass *pass, float *kept) {
     const struct activation *act = &pass->kernels->acts[pass->act];
     size_t n = pass_outputs(pass);
+    if (pass->end - pass->first < pass->layer->out.c) {
+        activate_maps(pass);
+        return;
+    }
     if (pass->trains && act_reads_inputs(pass->act))
         memcpy(activation_inputs(pass, kept), pass->y, n * sizeof *pass->y);
     if (act->forward)
@@ -89,6 +105,15 @@ static void undo_scale(const struct pass *pass, size_t n) {
     float keep = 1.0f - pass->layer->dropout;
     for (size_t i = 0; i < n; i++)
         pass->y[i] *= keep;
+}
+
+void pass_meet(const struct pass *pass) {
+    pass->team->meet(pass->team->self);
+}
+
+struct cut pass_cut_rows(const struct pass *pass) {
+    (void)pass;
+    return (struct cut){.rows = 1};
 }
 
 size_t pass_above(const struct pass *pass) {

@@ -8,6 +8,14 @@
 #include "model/layer.h"
 #include "model/net.h"
 
+// Threads that share a pass (model/net_team.h).
+struct pass_team {
+    int members;
+    float *common; // scratch of all, as large as `brief`
+    void (*meet)(void *self);
+    void *self;
+};
+
 struct pass {
     const struct layer *layer;
     const struct kernels *kernels;
@@ -24,6 +32,9 @@ struct pass {
     int places;           // for samples: n, or lanes * blocks
     struct window window; // of a layer that has one; in a pass of some rows (net_bands.c) theirs
     int row;              // of the layer's outputs, where that window's begin
+    int first, end;       // maps or units of them that are to be written: all, but in a team
+    const struct pass_team *team;     // NULL: this thread has the pass alone
+    int member;                       // this thread's number in it
     const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, places x in each
     struct shape in[LAYER_INPUTS_MAX];
     float *y;                      // places x out; the backward pass may overwrite it
@@ -53,8 +64,14 @@ bool pass_offer(const struct pass *pass, const struct dense_errors *errors);
 void pass_activate(const struct pass *pass, float *kept);
 void pass_drop(const struct pass *pass, float *mask); // the dropout alone
 void pass_activate_back(const struct pass *pass, float *kept);
+// Waits for the other members of the team, who wait for this one.
+void pass_meet(const struct pass *pass);
+// layer_type.cut of layers whose passes may be of any rows.
+struct cut pass_cut_rows(const struct pass *pass);
 // Where pass->undoes: takes dx[0] back through the relu that x[0] came from.
 void pass_undo(const struct pass *pass);
+// Outputs that the pass writes, if it writes all maps.
+size_t pass_outputs(const struct pass *pass);
 // Outputs, of one block, above the rows in hand.
 size_t pass_above(const struct pass *pass);
 // For n samples.

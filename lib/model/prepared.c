@@ -23,7 +23,7 @@ struct prepared {
     const struct kernels *kernels;
     const float *parameters; // the caller's, or folded
     float *folded;           // NULL: there is nothing to fold
-    int most;
+    int least, most;
     size_t size;           // floats of all layers
     pthread_mutex_t mutex; // owns those below until `made`
     bool made;             // or tried
@@ -46,16 +46,23 @@ int prepared_batch(const struct model *model, const struct kernels *kernels, int
     return by_kept > all / 2 ? BATCH_MANY : few;
 }
 
+// Floats of a layer, for whichever passes.
+static size_t kept_of(const struct prepared *p, int layer) {
+    size_t least = kept_size(&p->model->layers[layer], p->kernels, p->least);
+    size_t most = kept_size(&p->model->layers[layer], p->kernels, p->most);
+    return least > most ? least : most;
+}
+
 // Floats of all layers before number `end`.
 static size_t kept_before(const struct prepared *p, int end) {
     size_t size = 0;
     for (int i = 0; i < end; i++)
-        size += kept_size(&p->model->layers[i], p->kernels, p->most);
+        size += kept_of(p, i);
     return size;
 }
 
 int prepared_open(struct prepared **out, const struct model *model, const struct kernels *kernels,
-                  const float *parameters, int most, struct error *err) {
+                  const float *parameters, int least, int most, struct error *err) {
     struct prepared *p = mem_zeroed(1, sizeof *p);
     bool *suits = mem_zeroed((size_t)model->layer_count, sizeof *suits);
     if (!p || !suits) {
@@ -64,6 +71,7 @@ int prepared_open(struct prepared **out, const struct model *model, const struct
     }
     p->model = model;
     p->kernels = kernels;
+    p->least = least;
     p->most = most;
     p->suits = suits;
     p->size = kept_before(p, model->layer_count);
@@ -102,7 +110,7 @@ static void prepare_weights(struct prepared *p) {
     p->kept = mem_untouched_floats(p->size);
     for (int i = 0; p->kept && i < p->model->layer_count; i++) {
         const struct layer *layer = &p->model->layers[i];
-        if (kept_size(layer, p->kernels, p->most))
+        if (kept_of(p, i))
             p->suits[i] = layer->type->keep(p->kept + kept_before(p, i), layer, p->kernels,
                                             p->parameters + layer->weights.offset);
     }

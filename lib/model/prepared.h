@@ -4,9 +4,9 @@
 // Large dense layers are faster with something that is kept of their weights (kernels/dense.h,
 // dense_kept_kernels): where bytes can be multiplied, 16 bits of each, for any mini-batch;
 // elsewhere sums of them, which take 5/4 of their memory, for mini-batches of 128 samples and more.
-// Convolutions of single samples are faster with kernels of Winograd's filtering, which take 4 times
-// the memory of weights of 3x3 (kernels/conv.h, conv_kept_kernels).
-// Batch norms are folded into what is below them.
+// Convolutions of single samples are faster with kernels of Winograd's filtering, which take 4
+// times the memory of weights of 3x3 (kernels/conv.h, conv_kept_kernels). Batch norms are folded
+// into what is below them.
 //
 // Any thread may call prepared_now and prepared_pass, for a net of its own.
 #ifndef ADAM_MODEL_PREPARED_H
@@ -24,11 +24,11 @@ struct prepared;
 // most of the work of the model; else `few`.
 int prepared_batch(const struct model *model, const struct kernels *kernels, int few);
 
-// For passes of at most `most` samples by nets of this model and these kernels. Nothing is
-// computed yet. All must outlive it, and the parameters must not change as long as it is
-// there.
+// For passes of `least` to `most` samples, or fewer now and then, by nets of this model and these
+// kernels. Nothing is computed yet. All must outlive it, and the parameters must not change as long
+// as it is there.
 int prepared_open(struct prepared **out, const struct model *model, const struct kernels *kernels,
-                  const float *parameters, int most, struct error *err);
+                  const float *parameters, int least, int most, struct error *err);
 void prepared_close(struct prepared *prepared);
 
 // The parameters for passes of nets that fold (NET_FOLDED).

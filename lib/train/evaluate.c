@@ -85,8 +85,8 @@ int evaluate(struct tally *tally, const struct evaluate_config *config, struct l
              int batch, struct error *err) {
     struct evaluator e = {
         .config = config, .tally = tally, .loader = loader, .batch = batch, .err = err};
-    int status =
-        prepared_open(&e.prepared, config->model, config->kernels, config->parameters, batch, err);
+    int status = prepared_open(&e.prepared, config->model, config->kernels, config->parameters,
+                               batch, batch, err);
     if (status)
         return status;
     turn_init(&e.turn);

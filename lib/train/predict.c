@@ -200,7 +200,7 @@ static int open_below(struct predict_thread *t, struct error *err) {
 static int open_thread(struct predict_thread *t, struct error *err) {
     const struct scoring *scoring = &t->prediction->scoring;
     t->results = mem_zeroed((size_t)scoring->config.batch, sizeof *t->results);
-    int status = t->results ? scorer_open(&t->scorer, scoring, err) : error_nomem(err);
+    int status = t->results ? scorer_open(&t->scorer, scoring, 1, err) : error_nomem(err);
     return !status && t->prediction->config->below ? open_below(t, err) : status;
 }
 

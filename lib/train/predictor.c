@@ -19,16 +19,41 @@ struct seat {
 struct predictor {
     struct scoring scoring;
     _Atomic uint64_t passes;
-    pthread_mutex_t lock; // of the seats that nobody has
-    struct seat *free;
+    pthread_mutex_t lock; // of all below
+    int under_way;        // calls
+    struct seat *free;    // seats that nobody has
+    struct seat *shared;  // that of several threads; NULL: somebody has it, or there is none
 };
 
-int predictor_open(struct predictor **out, const struct scoring_config *config, struct error *err) {
+static void close_seat(struct seat *seat) {
+    scorer_close(&seat->scorer);
+    image_free(&seat->image);
+    free(seat);
+}
+
+static int open_seat(struct predictor *p, struct seat **out, int threads, struct error *err) {
+    struct seat *seat = mem_zeroed(1, sizeof *seat);
+    if (!seat)
+        return error_nomem(err);
+    int status = scorer_open(&seat->scorer, &p->scoring, threads, err);
+    if (status)
+        close_seat(seat);
+    else
+        *out = seat;
+    return status;
+}
+
+int predictor_open(struct predictor **out, const struct scoring_config *config, int threads,
+                   struct error *err) {
     struct predictor *p = mem_zeroed(1, sizeof *p);
     if (!p)
         return error_nomem(err);
     pthread_mutex_init(&p->lock, NULL);
-    int status = scoring_open(&p->scoring, config, err);
+    struct scoring_config few = *config;
+    few.few = true;
+    int status = scoring_open(&p->scoring, &few, err);
+    if (!status && threads > 1)
+        status = open_seat(p, &p->shared, threads, err);
     if (status)
         predictor_close(p);
     else
@@ -36,19 +61,15 @@ int predictor_open(struct predictor **out, const struct scoring_config *config, 
     return status;
 }
 
-static void seat_close(struct seat *seat) {
-    scorer_close(&seat->scorer);
-    image_free(&seat->image);
-    free(seat);
-}
-
 void predictor_close(struct predictor *p) {
     if (!p)
         return;
+    if (p->shared)
+        close_seat(p->shared);
     while (p->free) {
         struct seat *seat = p->free;
         p->free = seat->next;
-        seat_close(seat);
+        close_seat(seat);
     }
     scoring_close(&p->scoring);
     pthread_mutex_destroy(&p->lock);
@@ -67,25 +88,31 @@ uint64_t predictor_passes(const struct predictor *p) {
     return atomic_load(&p->passes);
 }
 
-static int take_seat(struct predictor *p, struct seat **out, struct error *err) {
-    pthread_mutex_lock(&p->lock);
-    struct seat *seat = p->free;
+// For a call of so many samples, which the lock has counted.
+static struct seat *free_seat(struct predictor *p, int count) {
+    struct seat **from = count == 1 && p->under_way == 1 && p->shared ? &p->shared : &p->free;
+    struct seat *seat = *from;
     if (seat)
-        p->free = seat->next;
+        *from = seat->next;
+    return seat;
+}
+
+static int take_seat(struct predictor *p, struct seat **out, int count, struct error *err) {
+    pthread_mutex_lock(&p->lock);
+    p->under_way++;
+    *out = free_seat(p, count);
     pthread_mutex_unlock(&p->lock);
-    *out = seat ? seat : mem_zeroed(1, sizeof *seat);
-    if (seat || !*out)
-        return seat ? STATUS_OK : error_nomem(err);
-    int status = scorer_open(&(*out)->scorer, &p->scoring, err);
-    if (status)
-        seat_close(*out);
-    return status;
+    return *out ? STATUS_OK : open_seat(p, out, 1, err);
 }
 
 static void leave_seat(struct predictor *p, struct seat *seat) {
     pthread_mutex_lock(&p->lock);
-    seat->next = p->free;
-    p->free = seat;
+    p->under_way--;
+    struct seat **to = seat && seat->scorer.team ? &p->shared : &p->free;
+    if (seat) {
+        seat->next = *to;
+        *to = seat;
+    }
     pthread_mutex_unlock(&p->lock);
 }
 
@@ -121,11 +148,9 @@ static void score_batch(struct predictor *p, struct seat *seat,
 int predictor_score(struct predictor *p, struct predictor_sample *const *samples, int count,
                     struct error *err) {
     struct seat *seat;
-    int batch = predictor_batch(p), status = take_seat(p, &seat, err);
-    if (status)
-        return status;
-    for (int i = 0; i < count; i += batch)
+    int batch = predictor_batch(p), status = take_seat(p, &seat, count, err);
+    for (int i = 0; i < count && !status; i += batch)
         score_batch(p, seat, samples + i, count - i < batch ? count - i : batch);
     leave_seat(p, seat);
-    return STATUS_OK;
+    return status;
 }

@@ -2,7 +2,8 @@
 //
 // Any thread may call predictor_score at any time. Each call that is under way has a scorer of
 // its own (train/scoring.h), which stays open for the next one: so the memory is that of the most
-// calls at a time.
+// calls at a time. A call for one sample that begins while no other is under way may be shared by
+// several threads (model/net_team.h), so that its answer is there sooner.
 #ifndef ADAM_TRAIN_PREDICTOR_H
 #define ADAM_TRAIN_PREDICTOR_H
 
@@ -11,8 +12,10 @@
 
 struct predictor;
 
-// The caller keeps what `config` points to. STATUS_IO: out of memory.
-int predictor_open(struct predictor **out, const struct scoring_config *config, struct error *err);
+// The caller keeps what `config` points to. `threads` share such a call; 1: nobody does. STATUS_IO:
+// out of memory, or a thread cannot be started.
+int predictor_open(struct predictor **out, const struct scoring_config *config, int threads,
+                   struct error *err);
 // No call may be under way.
 void predictor_close(struct predictor *predictor);
 

@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "model/net_team.h"
 #include "model/prepared.h"
 #include "sample/sample.h"
 
@@ -32,7 +33,7 @@ int scoring_open(struct scoring *scoring, const struct scoring_config *config, s
         scoring->config.batch = prepared_batch(config->model, config->kernels, BATCH);
     input_decode_hint(&scoring->input, &scoring->decode); // a JPEG picture may be decoded smaller
     return prepared_open(&scoring->prepared, config->model, config->kernels, config->parameters,
-                         scoring->config.batch, err);
+                         config->few ? 1 : scoring->config.batch, scoring->config.batch, err);
 }
 
 void scoring_close(struct scoring *scoring) {
@@ -40,7 +41,8 @@ void scoring_close(struct scoring *scoring) {
     *scoring = (struct scoring){0};
 }
 
-int scorer_open(struct scorer *scorer, const struct scoring *scoring, struct error *err) {
+int scorer_open(struct scorer *scorer, const struct scoring *scoring, int threads,
+                struct error *err) {
     const struct scoring_config *config = &scoring->config;
     size_t batch = (size_t)config->batch, values;
     *scorer = (struct scorer){.scoring = scoring};
@@ -56,10 +58,13 @@ int scorer_open(struct scorer *scorer, const struct scoring *scoring, struct err
     if (input_open(&scorer->input, &scoring->input, err))
         return STATUS_IO;
     enum net_mode mode = config->exact ? NET_PREDICT : NET_FOLDED;
-    return net_open(&scorer->net, config->model, config->kernels, config->batch, mode, err);
+    int status = net_open(&scorer->net, config->model, config->kernels, config->batch, mode, err);
+    return status || threads == 1 ? status
+                                  : net_team_open(&scorer->team, scorer->net, threads, err);
 }
 
 void scorer_close(struct scorer *scorer) {
+    net_team_close(scorer->team);
     net_close(scorer->net);
     input_close(&scorer->input);
     free(scorer->batch.label);
@@ -94,7 +99,9 @@ const float *scorer_pass(struct scorer *scorer, uint64_t number) {
         prepared_pass(scoring->prepared, scorer->net, number);
         parameters = prepared_parameters(scoring->prepared);
     }
-    if (scorer->batch.n > 0)
+    if (scorer->team)
+        net_team_forward(scorer->team, parameters, scorer->batch.input, scorer->batch.n);
+    else if (scorer->batch.n > 0)
         net_forward(scorer->net, parameters, scorer->batch.input, scorer->batch.n, NULL, 0);
     return net_scores(scorer->net);
 }

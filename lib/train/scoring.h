@@ -21,6 +21,7 @@ struct scoring_config {
     int targets; // numbers that samples have as targets; 0: a label at most
     int batch;   // samples a pass at most; 0: 256 where that is faster, else 32
     bool exact;  // never by prepared weights (model/prepared.h)
+    bool few;    // passes will often be of single samples
 };
 
 // What all threads share. Plain to read; {0} is not open, and can be closed.
@@ -40,12 +41,15 @@ void scoring_close(struct scoring *scoring);
 struct scorer {
     const struct scoring *scoring;
     struct net *net;
+    struct net_team *team; // that shares its passes of one sample; NULL: this thread has them alone
     struct input input;
     struct batch batch; // what was added since the last pass; .n of them
 };
 
-// STATUS_IO: out of memory.
-int scorer_open(struct scorer *scorer, const struct scoring *scoring, struct error *err);
+// `threads`: that share a pass of one sample (model/net_team.h); 1: nobody shares. STATUS_IO: out
+// of memory, or a thread cannot be started.
+int scorer_open(struct scorer *scorer, const struct scoring *scoring, int threads,
+                struct error *err);
 void scorer_close(struct scorer *scorer);
 
 // Adds a sample to the mini-batch, which has room. Where samples have targets it has them, too. The

@@ -3,8 +3,11 @@
 #ifndef ADAM_TESTS_BENCH_SEATS_H
 #define ADAM_TESTS_BENCH_SEATS_H
 
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 // Those that this process may run on, `most` of them at most; returns how many.
 static inline int seats_allowed(int *processors, int most) {
@@ -24,6 +27,22 @@ static inline void seats_take(int processor) {
     CPU_ZERO(&set);
     CPU_SET(processor, &set);
     pthread_setaffinity_np(pthread_self(), sizeof set, &set);
+}
+
+// All other threads of this process go to the processors behind the first, one after the other.
+static inline void seats_give_others(const int *processors, int count) {
+    DIR *tasks = opendir("/proc/self/task");
+    int next = 1;
+    for (struct dirent *entry; tasks && (entry = readdir(tasks));) {
+        pid_t task = (pid_t)atoi(entry->d_name);
+        cpu_set_t set;
+        CPU_ZERO(&set);
+        CPU_SET(processors[next % count], &set);
+        if (task > 0 && task != gettid() && !sched_setaffinity(task, sizeof set, &set))
+            next++;
+    }
+    if (tasks)
+        closedir(tasks);
 }
 
 #endif

@@ -1,7 +1,8 @@
-// steps train|predict MODEL BATCH THREADS: training steps (forward, backward,
+// steps train|predict|team MODEL BATCH THREADS: training steps (forward, backward,
 // update) or forward passes on random samples in memory (measure/trial.h), in turns
 // (turns.h), of threads whose weights are those of adam-worker's (train/home.h), several each
-// on a processor of its own (seats.h). Says: useful operations of a sample, connections.
+// on a processor of its own (seats.h); a team shares each forward pass (model/net_team.h). Says:
+// useful operations of a sample, connections.
 #include <pthread.h>
 #include <string.h>
 
@@ -27,7 +28,7 @@ struct bench {
     struct optimizer optimizer;
     struct home *home;
     enum net_mode mode;
-    int batch, threads;
+    int batch, threads, team;
     double seconds;
     int seats[THREADS_MOST], seat_count;
     pthread_barrier_t start;
@@ -43,7 +44,7 @@ static void step(void *self) {
 static void *work(void *self) {
     struct worker *worker = self;
     struct bench *bench = worker->bench;
-    if (bench->threads > 1 && bench->seat_count)
+    if ((bench->threads > 1 || bench->team) && bench->seat_count)
         seats_take(bench->seats[worker->trial.solo.thread % bench->seat_count]);
     pthread_barrier_wait(&bench->start);
     worker->rate = rate_of(step, worker, bench->batch, 2, bench->seconds);
@@ -75,8 +76,12 @@ static int open_worker(struct bench *bench, int index, struct error *err) {
                                             .optimizer = &bench->optimizer,
                                             .home = bench->home,
                                             .thread = index},
-                                   .mode = bench->mode};
-    return trial_open(&worker->trial, bench->model, bench->batch, bench->threads, err);
+                                   .mode = bench->mode,
+                                   .team = bench->team};
+    int status = trial_open(&worker->trial, bench->model, bench->batch, bench->threads, err);
+    if (!status && bench->team && bench->seat_count)
+        seats_give_others(bench->seats, bench->seat_count);
+    return status;
 }
 
 static double useful_operations(const struct bench *bench) {
@@ -131,12 +136,14 @@ int main(int argc, char **argv) {
     static struct bench bench;
     struct error err = {0};
     bench.kernels = kernels_best();
-    bench.mode = argc > 1 && strcmp(argv[1], "predict") == 0 ? NET_PREDICT : NET_TRAIN;
+    bench.mode = argc > 1 && strcmp(argv[1], "train") == 0 ? NET_TRAIN : NET_PREDICT;
     bench.batch = argc > 3 ? atoi(argv[3]) : 0;
     bench.threads = argc > 4 ? atoi(argv[4]) : 0;
     bench.seat_count = seats_allowed(bench.seats, THREADS_MOST);
     if (argc != 5 || bench.batch < 1 || bench.threads < 1 || bench.threads > THREADS_MOST)
-        return fprintf(stderr, "usage: steps train|predict MODEL BATCH THREADS\n"), 2;
+        return fprintf(stderr, "usage: steps train|predict|team MODEL BATCH THREADS\n"), 2;
+    if (strcmp(argv[1], "team") == 0)
+        bench.team = bench.threads, bench.threads = 1;
     if (bench_open(&bench, argv[2], &err))
         fprintf(stderr, "steps: %s\n", err.text);
     model_free(bench.model);

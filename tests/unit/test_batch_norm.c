@@ -188,7 +188,8 @@ static void test_folded(struct tap *tap) {
     for (size_t i = 0; i < f.model->parameter_count; i++)
         f.parameters[i] += 0.1f * fabsf(random_normal(&random));
     CHECK_INT(tap, net_open(&net, f.model, kernels_best(), MOST, NET_FOLDED, &err), 0);
-    CHECK_INT(tap, prepared_open(&prepared, f.model, kernels_best(), f.parameters, MOST, &err), 0);
+    CHECK_INT(tap, prepared_open(&prepared, f.model, kernels_best(), f.parameters, 1, MOST, &err),
+              0);
     CHECK(tap, prepared_parameters(prepared) != f.parameters);
     for (int n = 1; n <= 40; n += 13) {
         net_forward(f.predicts, f.parameters, f.input, n, NULL, 0);

@@ -55,7 +55,7 @@ static void fixture_open(struct fixture *f) {
     net_forward(net, f->parameters, f->input, MOST, NULL, 0);
     memcpy(f->plain, net_scores(net), MOST * CLASSES * sizeof *f->plain);
     net_close(net);
-    if (prepared_open(&f->prepared, f->model, f->kernels, f->parameters, MOST, &err))
+    if (prepared_open(&f->prepared, f->model, f->kernels, f->parameters, 1, MOST, &err))
         FAIL(f->tap, "%s", err.text);
 }
 

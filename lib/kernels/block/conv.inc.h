@@ -34,6 +34,8 @@ struct conv_job {
     int blocks, lanes;
     bool relu;
     bool by_rows;        // of taps: each over all pixels, before the next
+    int first, end;      // tiles of maps whose results are wanted
+    const float *kept;   // the packed weights of all tiles; NULL: nobody has kept them
     float *weights;      // packed
     float *begin;        // what the sums of a pixel begin with
     size_t *packed_taps; // floats before each tap of the kernel, for one tile
@@ -98,6 +100,11 @@ static size_t packed_before(const struct conv_job *p, int first, int t) {
     size_t taps = job_tile(p, t).before - job_tile(p, first).before;
     return taps * (size_t)job_taps(p) +
            (size_t)(t - first) * (size_t)(p->y.kernel * p->x.phases) * CONV_SPACE;
+}
+
+// Those of tile t, where the tiles from `first` on were packed last.
+static const float *packed_tile(const struct conv_job *p, int first, int t) {
+    return p->kept ? p->kept + packed_before(p, 0, t) : p->weights + packed_before(p, first, t);
 }
 
 // The weights of one tile.
@@ -253,7 +260,7 @@ static void run_tiles(const struct conv_job *p, const struct conv_run *rows,
             lay_spans(p, &chunk, part);
             for (int t = first; t < end; t++) {
                 struct conv_rows tile = job_tile(p, t);
-                chunk_tile(p, &tile, p->weights + packed_before(p, first, t));
+                chunk_tile(p, &tile, packed_tile(p, first, t));
             }
         }
 }
@@ -264,14 +271,14 @@ static int job_steps(const struct conv_job *p) {
     size_t pixels = (size_t)p->y.sources * (size_t)p->x.sources * (size_t)p->blocks;
     size_t sources = pixels * (size_t)p->lanes;
     size_t weights = (size_t)(p->y.kernel * p->x.kernel) * conv_widths(p->lanes, LANES, p->results);
-    return sources < weights ? job_tiles(p) : 1;
+    return sources < weights ? p->end - p->first : 1;
 }
 
 static void convolve_part(const struct conv_job *p, const struct conv_part *part) {
-    int count = job_tiles(p), steps = job_steps(p);
-    for (int s = 0, first = 0; s < steps; s++) {
-        int end = first + even_part(count, first, s, steps);
-        for (int t = first; t < end; t++) {
+    int count = p->end - p->first, steps = job_steps(p);
+    for (int s = 0, first = p->first; s < steps; s++) {
+        int end = first + even_part(count, first - p->first, s, steps);
+        for (int t = first; t < end && !p->kept; t++) {
             struct conv_rows tile = job_tile(p, t);
             pack_tile(p->weights + packed_before(p, first, t), p, &tile, part);
         }
@@ -281,13 +288,39 @@ static void convolve_part(const struct conv_job *p, const struct conv_part *part
     }
 }
 
-// All results of a group as their sums begin.
+// Of the results of a pixel those that are wanted.
+static size_t wanted_from(const struct conv_job *p) {
+    return (size_t)job_tile(p, p->first).first * LANES;
+}
+
+static size_t wanted_to(const struct conv_job *p) {
+    size_t end = (size_t)job_tile(p, p->end).first * LANES;
+    size_t all = (size_t)(p->results * p->lanes);
+    return end < all ? end : all;
+}
+
+static size_t job_pixels(const struct conv_job *p) {
+    return (size_t)p->y.results * (size_t)p->x.results * (size_t)p->blocks;
+}
+
+// The results of a group as their sums begin.
 static void begin_part(const struct conv_job *p, const struct conv_part *part) {
-    size_t pixels = (size_t)p->y.results * (size_t)p->x.results * (size_t)p->blocks;
-    size_t row = (size_t)(p->results * p->lanes);
-    float *to = part->to;
-    for (size_t i = 0; i < pixels; i++, to += row * (size_t)p->groups)
-        memcpy(to, p->begin, row * sizeof *to);
+    size_t row = (size_t)(p->results * p->lanes), first = wanted_from(p);
+    size_t count = wanted_to(p) - first;
+    float *to = part->to + first;
+    for (size_t i = 0; i < job_pixels(p); i++, to += row * (size_t)p->groups)
+        memcpy(to, p->begin + first, count * sizeof *to);
+}
+
+// Of one group, where some of its results are wanted; else of all.
+static void relu_results(const struct conv_job *p, float *to) {
+    size_t row = (size_t)(p->results * p->groups * p->lanes), first = wanted_from(p);
+    size_t count = wanted_to(p) - first;
+    if (count == (size_t)(p->results * p->lanes))
+        relu(to, job_pixels(p) * row);
+    else
+        for (size_t i = 0; i < job_pixels(p); i++)
+            relu(to + i * row + first, count);
 }
 
 static void convolve(struct conv_job *p, float *to, const float *from, const float *weights,
@@ -311,8 +344,7 @@ static void convolve(struct conv_job *p, float *to, const float *from, const flo
         convolve_part(p, &part);
     }
     if (p->by_rows && p->relu)
-        relu(to, (size_t)p->y.results * (size_t)p->x.results *
-                     (size_t)(p->results * p->groups * p->lanes) * (size_t)p->blocks);
+        relu_results(p, to);
 }
 
 // Cuts the scratch as add_pass() in conv_sizes.c counts it.
@@ -329,25 +361,32 @@ static void pass_carve(struct conv_job *p, float *scratch) {
     p->pixels = (void *)carve(&scratch, CONV_FLOATS(struct conv_pixel) * pixels);
 }
 
+static struct conv_job forward_job(const struct convolution *conv, int blocks, int lanes,
+                                   bool relu) {
+    const struct window *v = &conv->window;
+    struct conv_job p = {
+        .y = {v->out_h, v->h, v->kernel_h, v->pad_h, v->stride_h, 1, false},
+        .x = {v->out_w, v->w, v->kernel_w, v->pad_w, v->stride_w, 1, false},
+        .sources = v->c / conv->groups,
+        .results = conv->maps / conv->groups,
+        .groups = conv->groups,
+        .blocks = blocks,
+        .lanes = lanes,
+        .relu = relu,
+    };
+    p.end = job_tiles(&p);
+    return p;
+}
+
 static void conv_block(float *y, const float *x, const float *weights, const float *biases,
                        bool relu, int blocks, int lanes, const struct convolution *conv,
                        float *scratch) {
-    const struct window *v = &conv->window;
     if (conv_depthwise(conv)) {
         depthwise(y, x, weights, biases, relu, blocks, lanes, conv, scratch);
         return;
     }
     struct merged all = merge_groups(conv, lanes, weights, &scratch);
-    struct conv_job p = {
-        .y = {v->out_h, v->h, v->kernel_h, v->pad_h, v->stride_h, 1, false},
-        .x = {v->out_w, v->w, v->kernel_w, v->pad_w, v->stride_w, 1, false},
-        .sources = v->c / all.conv.groups,
-        .results = conv->maps / all.conv.groups,
-        .groups = all.conv.groups,
-        .blocks = blocks,
-        .lanes = lanes,
-        .relu = relu,
-    };
+    struct conv_job p = forward_job(&all.conv, blocks, lanes, relu);
     pass_carve(&p, scratch);
     convolve(&p, y, x, all.weights, biases);
 }
@@ -369,6 +408,7 @@ static void conv_block_back_input(float *dx, const float *dy, const float *weigh
         .blocks = blocks,
         .lanes = lanes,
     };
+    p.end = job_tiles(&p);
     pass_carve(&p, scratch);
     convolve(&p, dx, dy, all.weights, NULL);
 }

@@ -2,7 +2,7 @@
 #ifndef ADAM_KERNELS_BLOCK_CONV_BLOCKS_INC_H
 #define ADAM_KERNELS_BLOCK_CONV_BLOCKS_INC_H
 
-#include "kernels/block/conv.inc.h"
+#include "kernels/block/conv_kept.inc.h"
 #include "kernels/block/weights.inc.h"
 #include "kernels/conv.h"
 

@@ -69,9 +69,16 @@ static void winograd_kept_forward(float *y, const float *x, const float *kept, c
         }
 }
 
-const struct conv_kept_kernels FAMILY(conv_kept) = {
+static int winograd_unit(const struct convolution *conv) {
+    (void)conv;
+    return LANES;
+}
+
+const struct conv_kept_kernels FAMILY(winograd_kept) = {
+    .way = "winograd",
     .size = winograd_kept_size,
     .keep = winograd_keep,
+    .unit = winograd_unit,
     .forward = winograd_kept_forward,
 };
 

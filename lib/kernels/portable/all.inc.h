@@ -47,7 +47,8 @@
                                   .batch_norm_blocks = &FAMILY(batch_norm_blocks),                 \
                                   .conv_blocks = &FAMILY(conv_blocks),                             \
                                   .winograd = &FAMILY(winograd),                                   \
-                                  .conv_kept = &FAMILY(conv_kept),                                 \
+                                  .winograd_kept = &FAMILY(winograd_kept),                         \
+                                  .packed = &FAMILY(packed),                                       \
                                   PORTABLE_KERNELS}
 #else
 static const struct conv_kernels conv_by_columns = {

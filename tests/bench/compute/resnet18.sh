@@ -3,7 +3,7 @@
 set -eu
 
 conv() { # NAME FROM MAPS KERNEL STRIDE ACT
-    echo "conv      $1 maps=$3 kernel=$4 stride=$5 pad=$(($4 / 2)) from=$2"
+    echo "conv      $1 maps=$3 kernel=$4 stride=$5 pad=$(($4 / 2))${2:+ from=$2}"
     echo "batchnorm $1-n act=$6"
 }
 
@@ -19,7 +19,7 @@ block() { # NAME FROM MAPS STRIDE
 }
 
 echo "input     3x224x224 ops='scale 1/255'"
-conv first input 64 7 2 relu
+conv first "" 64 7 2 relu
 echo "maxpool   b0 size=3 stride=2 pad=1"
 number=0
 for maps in 64 128 256 512; do

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
-"""torch_steps.py train|predict MODEL BATCH [LAYOUT [THREADS [hogwild]]]: PyTorch's steps.
+"""torch_steps.py train|predict|frozen MODEL BATCH [LAYOUT [THREADS [hogwild]]]: PyTorch's steps.
 
 The same work as that of ../steps.c, in turns (../turns.h), by so many threads of
-one net, or with `hogwild` by so many processes that share weights without locks.
+one net, or with `hogwild` by so many processes that share weights without locks. `frozen`
+predicts by its graph for inference, whose layers are fused.
 LAYOUT is `plain` or `channels_last`; without it, or `best`, both are tried.
 """
 import os
@@ -47,6 +48,9 @@ def stepper(mode, net, shape, classes, batch, layout):
             F.softmax(net(x), dim=1)
 
     net.train(mode == 'train')
+    if mode == 'frozen':
+        with torch.no_grad():
+            net = torch.jit.optimize_for_inference(torch.jit.freeze(torch.jit.trace(net, x)))
     return train if mode == 'train' else predict
 
 
