@@ -53,7 +53,7 @@ _adam_ctl() {
     report:--labels) offer -f; return ;;
     report:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
     report:--threads | report:-t) return ;;
-    compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 at'; return ;;
+    compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 map r2 at'; return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
     controller:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;

@@ -91,7 +91,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s t -l threads -x 
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from report' -a '(__fish_complete_directories)'
-complete -c adam-ctl -n '__fish_seen_subcommand_from compare' -l sort -x -a 'parameters epoch seconds images/s loss top1 at' -d 'the best in this column first'
+complete -c adam-ctl -n '__fish_seen_subcommand_from compare' -l sort -x -a 'parameters epoch seconds images/s loss top1 map r2 at' -d 'the best in this column first'
 complete -c adam-ctl -n '__fish_seen_subcommand_from compare' -l json -d 'print one JSON object'
 complete -c adam-ctl -n '__fish_seen_subcommand_from compare' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from compare' -s V -l version -d 'print the version and the processor features in use'
