@@ -130,8 +130,10 @@ static void forward_node(struct net_team *team, struct net *net, struct node *no
     meet(team);
 }
 
+// Behind the last meeting, that of the output layer, a mate's net is the leader's to prepare.
 static void forward_member(struct net_team *team, struct net *net, int member) {
-    for (int i = 0; i < net->model->layer_count; i++) {
+    int count = net->model->layer_count;
+    for (int i = 0; i < count; i++) {
         struct node *node = &net->nodes[i];
         if (!node->fused.within && node->pass.layer->type->forward)
             forward_node(team, net, node, member);
