@@ -18,6 +18,8 @@ enum { HEAD_MOST = 32768 }; // bytes of memory for a request's line and headers
 // Seconds for which silent callers are still heard once the service ends, so that who sends a
 // request on an open connection right then has its answer.
 #define FAREWELL 1.0
+// Multiply-adds of a picture that several threads share: of fewer, to wake them takes its time.
+enum { SHARED_WORK = 1 << 26 };
 
 static int start_daemon(struct service *service, struct error *err) {
     service->daemon = MHD_start_daemon(
@@ -27,6 +29,15 @@ static int start_daemon(struct service *service, struct error *err) {
         MHD_OPTION_NOTIFY_CONNECTION, callers_notify, service, MHD_OPTION_NOTIFY_COMPLETED,
         request_completed, service, MHD_OPTION_END);
     return service->daemon ? STATUS_OK : error_set(err, STATUS_IO, "cannot start to serve HTTP");
+}
+
+// Threads that share a picture which comes alone.
+static int sharing_threads(const struct service_config *config) {
+    const struct model *model = config->scoring.model;
+    uint64_t work = 0;
+    for (int i = 0; i < model->layer_count; i++)
+        work += model->layers[i].useful;
+    return work < SHARED_WORK ? 1 : config->threads;
 }
 
 int service_open(struct service **out, const struct service_config *config, int fd,
@@ -39,9 +50,9 @@ int service_open(struct service **out, const struct service_config *config, int 
     service->config = *config;
     service->fd = fd;
     service->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int status = service->wake < 0
-                     ? error_errno(err, STATUS_IO, "cannot start to serve HTTP")
-                     : predictor_open(&service->predictor, &config->scoring, config->threads, err);
+    int status = service->wake < 0 ? error_errno(err, STATUS_IO, "cannot start to serve HTTP")
+                                   : predictor_open(&service->predictor, &config->scoring,
+                                                    sharing_threads(config), err);
     if (!status)
         status = batcher_open(&service->batcher, service->predictor, config->threads, WINDOW, err);
     if (!status)

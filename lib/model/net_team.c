@@ -209,7 +209,7 @@ int net_team_open(struct net_team **out, struct net *net, int threads, struct er
     team->net = net;
     team->members = team->barrier.threads = threads;
     team->shared = (struct pass_team){threads, net->nodes[0].pass.brief, meet, team};
-    team->barrier.gate.looks = team->begin.looks = LOOKS;
+    team->barrier.gate.looks = LOOKS;
     team->mates = mem_zeroed((size_t)threads - 1, sizeof *team->mates);
     team->taken = mem_zeroed((size_t)net->model->layer_count, sizeof *team->taken);
     if (!team->mates || !team->taken)
