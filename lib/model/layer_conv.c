@@ -129,9 +129,9 @@ static const float *gathered(const struct rows *rows, const struct pass *pass,
 // In a team each gathers its share of the rows for all.
 static const float *gathered_together(const struct rows *rows, const struct pass *pass,
                                       const struct convolution *conv) {
-    size_t all = (size_t)rows->count, members = (size_t)pass->team->members;
-    size_t first = all * (size_t)pass->member / members,
-           last = all * (size_t)(pass->member + 1) / members;
+    size_t all = (size_t)rows->count, threads = (size_t)pass->team->threads;
+    size_t first = all * (size_t)pass->number / threads,
+           last = all * (size_t)(pass->number + 1) / threads;
     if (rows->lie)
         return pass->x[0];
     conv_rows_gather(pass->team->common, pass->x[0], first, last, pass->lanes, conv);

@@ -44,7 +44,7 @@ static bool has_sums(const struct pass *pass) {
     affine_forward(pass);
     if (shared)
         pass_meet(pass);
-    return !shared || pass->member == 0;
+    return !shared || pass->number == 0;
 }
 
 static void forward_softmax(const struct pass *pass) {

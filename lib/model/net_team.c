@@ -14,27 +14,27 @@
 // each other, and to be woken takes longer.
 enum { LOOKS = 1000000 };
 
-// Parts of a layer for each member, where it may be cut finer: what is left when others are done.
+// Parts of a layer for each thread, where it may be cut finer: what is left when others are done.
 enum { FINER = 4 };
 
 // A net that writes into the buffers of the leader's, but for its own brief scratch.
 struct mate {
     struct net_team *team;
-    int member;
+    int number; // in the team
     pthread_t thread;
     struct net net;
     float *brief;
 };
 
 struct net_team {
-    struct net *net; // the leader's, who is member 0
-    int members;
+    struct net *net; // the leader's, who is thread 0
+    int threads;
     struct pass_team shared; // as passes know it
-    struct mate *mates;      // members - 1
+    struct mate *mates;      // threads - 1
     int started;
     struct gate begin; // opened for each pass, and at the end
     struct barrier barrier;
-    _Atomic int *taken; // of each layer, parts beyond the members' first
+    _Atomic int *taken; // of each layer, parts beyond the threads' first
     _Atomic bool ends;
     const float *parameters; // of the pass in hand
 };
@@ -46,9 +46,9 @@ struct part {
 };
 
 // Of so many, in multiples of `unit`.
-static struct part part_of(int all, int unit, int member, int members) {
+static struct part part_of(int all, int unit, int index, int count) {
     int units = (all + unit - 1) / unit;
-    int first = units * member / members * unit, last = units * (member + 1) / members * unit;
+    int first = units * index / count * unit, last = units * (index + 1) / count * unit;
     return (struct part){first < all ? first : all, last < all ? last : all};
 }
 
@@ -99,8 +99,8 @@ static void meet(void *self) {
 static void forward_parts(struct net_team *team, struct pass *pass, struct cut cut) {
     const struct pass whole = *pass;
     _Atomic int *taken = &team->taken[pass->layer->index];
-    int members = team->members, count = members * (cut.finer ? FINER : 1);
-    for (int part = pass->member; part < count; part = members + atomic_fetch_add(taken, 1)) {
+    int threads = team->threads, count = threads * (cut.finer ? FINER : 1);
+    for (int part = pass->number; part < count; part = threads + atomic_fetch_add(taken, 1)) {
         *pass = whole;
         if (cut_pass(pass, cut, part, count) || cut.together)
             pass->layer->type->forward(pass);
@@ -109,12 +109,12 @@ static void forward_parts(struct net_team *team, struct pass *pass, struct cut c
     }
 }
 
-static void forward_node(struct net_team *team, struct net *net, struct node *node, int member) {
+static void forward_node(struct net_team *team, struct net *net, struct node *node, int number) {
     struct pass *pass = &node->pass;
     const struct block_range all = {0, net->blocks};
     net_view(net, node, all);
     if (net_turns_inputs(net, node)) {
-        if (member == 0)
+        if (number == 0)
             net_turn_inputs(net, node, all);
         meet(team);
     }
@@ -122,21 +122,21 @@ static void forward_node(struct net_team *team, struct net *net, struct node *no
     struct cut cut = cut_of(pass);
     if (cut.maps > 0 || cut.rows > 0) {
         pass->team = &team->shared;
-        pass->member = member;
+        pass->number = number;
         forward_parts(team, pass, cut);
-    } else if (member == 0) {
+    } else if (number == 0) {
         pass->layer->type->forward(pass);
     }
     meet(team);
 }
 
 // Behind the last meeting, that of the output layer, a mate's net is the leader's to prepare.
-static void forward_member(struct net_team *team, struct net *net, int member) {
+static void forward_share(struct net_team *team, struct net *net, int number) {
     int count = net->model->layer_count;
     for (int i = 0; i < count; i++) {
         struct node *node = &net->nodes[i];
         if (!node->fused.within && node->pass.layer->type->forward)
-            forward_node(team, net, node, member);
+            forward_node(team, net, node, number);
     }
 }
 
@@ -161,7 +161,7 @@ static void *work(void *argument) {
         seen++;
         if (atomic_load(&team->ends))
             return NULL;
-        forward_member(team, &mate->net, mate->member);
+        forward_share(team, &mate->net, mate->number);
     }
 }
 
@@ -175,12 +175,12 @@ void net_team_forward(struct net_team *team, const float *parameters, const floa
     net->input = input;
     net->draw = NULL;
     team->parameters = parameters;
-    for (int i = 0; i < team->members - 1; i++)
+    for (int i = 0; i < team->threads - 1; i++)
         prepare_mate(&team->mates[i]);
     for (int i = 0; i < net->model->layer_count; i++)
         atomic_store(&team->taken[i], 0);
     gate_open(&team->begin);
-    forward_member(team, net, 0);
+    forward_share(team, net, 0);
 }
 
 // --- the team -----------------------------------------------------------------------
@@ -189,7 +189,7 @@ static int start_mate(struct net_team *team, int i, struct error *err) {
     struct mate *mate = &team->mates[i];
     size_t brief = team->net->brief;
     mate->team = team;
-    mate->member = i + 1;
+    mate->number = i + 1;
     mate->net.nodes = mem_array((size_t)team->net->model->layer_count, sizeof *mate->net.nodes);
     mate->brief = mem_untouched_floats(brief);
     if (!mate->net.nodes || (!mate->brief && brief > 0))
@@ -207,7 +207,7 @@ int net_team_open(struct net_team **out, struct net *net, int threads, struct er
     if (!team)
         return error_nomem(err);
     team->net = net;
-    team->members = team->barrier.threads = threads;
+    team->threads = team->barrier.threads = threads;
     team->shared = (struct pass_team){threads, net->nodes[0].pass.brief, meet, team};
     team->barrier.gate.looks = LOOKS;
     team->mates = mem_zeroed((size_t)threads - 1, sizeof *team->mates);
@@ -230,7 +230,7 @@ void net_team_close(struct net_team *team) {
     gate_open(&team->begin);
     for (int i = 0; i < team->started; i++)
         pthread_join(team->mates[i].thread, NULL);
-    for (int i = 0; team->mates && i < team->members - 1; i++) {
+    for (int i = 0; team->mates && i < team->threads - 1; i++) {
         free(team->mates[i].net.nodes);
         free(team->mates[i].brief);
     }

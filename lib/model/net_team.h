@@ -2,8 +2,10 @@
 // of its outputs, or some of their maps or units. So the scores of one picture are there sooner;
 // who has many is served better by a net for each thread.
 //
-// The team's threads sleep between passes. In a pass they wait for each other behind every layer;
-// between two waits each writes its own part of the outputs, and nobody reads these.
+// The caller's thread leads; its mates, which are started here, sleep between passes. In a pass all
+// wait for each other behind every layer; between two waits each writes its own part of the
+// outputs, and nobody reads these. A mate has a net of its own, which the leader prepares, over the
+// buffers of the leader's.
 #ifndef ADAM_MODEL_NET_TEAM_H
 #define ADAM_MODEL_NET_TEAM_H
 

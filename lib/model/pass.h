@@ -10,7 +10,7 @@
 
 // Threads that share a pass (model/net_team.h).
 struct pass_team {
-    int members;
+    int threads;
     float *common; // scratch of all, as large as `brief`
     void (*meet)(void *self);
     void *self;
@@ -34,7 +34,7 @@ struct pass {
     int row;              // of the layer's outputs, where that window's begin
     int first, end;       // maps or units of them that are to be written: all, but in a team
     const struct pass_team *team;     // NULL: this thread has the pass alone
-    int member;                       // this thread's number in it
+    int number;                       // of this thread in it
     const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, places x in each
     struct shape in[LAYER_INPUTS_MAX];
     float *y;                      // places x out; the backward pass may overwrite it
@@ -64,7 +64,7 @@ bool pass_offer(const struct pass *pass, const struct dense_errors *errors);
 void pass_activate(const struct pass *pass, float *kept);
 void pass_drop(const struct pass *pass, float *mask); // the dropout alone
 void pass_activate_back(const struct pass *pass, float *kept);
-// Waits for the other members of the team, who wait for this one.
+// Waits for the other threads of the team, which wait for this one.
 void pass_meet(const struct pass *pass);
 // layer_type.cut of layers whose passes may be of any rows.
 struct cut pass_cut_rows(const struct pass *pass);

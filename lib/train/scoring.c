@@ -99,7 +99,7 @@ const float *scorer_pass(struct scorer *scorer, uint64_t number) {
         prepared_pass(scoring->prepared, scorer->net, number);
         parameters = prepared_parameters(scoring->prepared);
     }
-    if (scorer->team)
+    if (scorer->batch.n > 0 && scorer->team)
         net_team_forward(scorer->team, parameters, scorer->batch.input, scorer->batch.n);
     else if (scorer->batch.n > 0)
         net_forward(scorer->net, parameters, scorer->batch.input, scorer->batch.n, NULL, 0);

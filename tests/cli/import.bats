@@ -105,11 +105,17 @@ def made(old, opset):
                  numbers("rows", 0, 2, -1), numbers("whole", 0, 8, 6, 6),
                  numbers("none", *[0] * 8), numpy_helper.from_array(numpy.float32(0.5**0.5), "q"),
                  numpy_helper.from_array(numpy.float32(0.5), "u")]
+    of_group = {c.name: numpy_helper.to_array(c) for c in constants}
+    of_map = [numpy_helper.from_array(of_group[name].repeat(4).reshape(8, 1, 1), name + "m")
+              for name in "sb"]
+    plain = [numpy_helper.from_array(numpy.full(2, x, numpy.float32), name)
+             for name, x in (("ones", 1), ("zeros", 0))]
     head = [node("Pad", ["x", "none"], ["p"]), node("Conv", ["p", "w"], ["c"], "conv")]
     if old:
         norm = [node("Reshape", ["c", "rows"], ["r"]),
-                node("InstanceNormalization", ["r", "s", "b"], ["i"]),
-                node("Reshape", ["i", "whole"], ["n"])]
+                node("InstanceNormalization", ["r", "ones", "zeros"], ["i"]),
+                node("Reshape", ["i", "whole"], ["j"]), node("Mul", ["j", "sm"], ["k"]),
+                node("Add", ["k", "bm"], ["n"])]
         gelu = [node("Mul", ["n", "q"], ["n1"]), node("Erf", ["n1"], ["n2"]),
                 node("Mul", ["n2", "u"], ["n3"]), node("Add", ["n3", "u"], ["n4"]),
                 node("Mul", ["n", "n4"], ["e"])]
@@ -120,7 +126,7 @@ def made(old, opset):
         mean = [node("ReduceMean", ["e", "axes"], ["m"], keepdims=0)]
     tail = [node("Gemm", ["m", "v"], ["d"], "fc", transB=1),
             node("LayerNormalization", ["d", "g", "h"], ["y"])]
-    return model(head + norm + gelu + mean + tail, constants, opset=opset)
+    return model(head + norm + gelu + mean + tail, constants + of_map + plain, opset=opset)
 save(made(True, 17), "17.onnx")
 for opset in 18, 20:
     save(made(False, opset), f"{opset}.onnx")
