@@ -39,7 +39,7 @@ staleness() {
     local protocol tested
     for protocol in async softsync:1 hardsync; do
         adam-ctl up "$BATS_FILE_TMPDIR/run.conf" --out run --serve 1 --ps 2 --workers 4 --threads 1 \
-            --set "protocol=$protocol" --set ema=0.95 --set epochs=5 \
+            --set "protocol=$protocol" --set ema=0.95 --set epochs=8 \
             --force --quiet
         tested=$(jq -s 'map(select(.event == "eval"))[-1].top1' run/metrics.jsonl)
         echo "$protocol: $tested"

@@ -34,6 +34,10 @@ static const struct look {
      "input 4x12x12\nconv a maps=16 kernel=3 pad=1\nlayernorm act=relu\nlcn size=5\nconv b maps=16 "
      "kernel=3 pad=2 dilation=2 act=relu\nlocal c maps=3 kernel=4 stride=2 act=relu\ndense d "
      "units=70 act=relu\ndropout\ndense units=16\nsoftmax units=4\n"},
+    {"groups, and maps that each have their own kernel",
+     "input 8x19x15\nconv a maps=24 kernel=3 pad=1 groups=4 act=relu\nconv b maps=24 kernel=3 "
+     "stride=2 pad=1 groups=24 act=relu6\nconv c maps=40 kernel=1 groups=2\nconv d maps=40 "
+     "kernel=5 pad=2 groups=40 act=silu\nmaxpool size=all\nsoftmax units=6\n"},
     {"flat samples", "input 40\ndense units=200 act=relu\ndense units=31 act=leaky\nsoftmax "
                      "units=3\n"},
 };
