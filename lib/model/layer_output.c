@@ -38,8 +38,8 @@ static bool shape_output(struct layer *layer, const struct shape *in, struct mis
     return false;
 }
 
-// Whether this thread is to make scores of the sums, which are all there.
-static bool has_sums(const struct pass *pass) {
+// The sums of all units. False: another thread makes scores of them.
+static bool add_up(const struct pass *pass) {
     bool shared = pass->team && affine_cut(pass).together;
     affine_forward(pass);
     if (shared)
@@ -48,18 +48,18 @@ static bool has_sums(const struct pass *pass) {
 }
 
 static void forward_softmax(const struct pass *pass) {
-    if (has_sums(pass))
+    if (add_up(pass))
         pass->kernels->softmax(pass->y, pass->n, pass->layer->units);
 }
 
 static void forward_logistic(const struct pass *pass) {
-    if (has_sums(pass))
+    if (add_up(pass))
         pass->kernels->acts[ACT_SIGMOID].forward(pass->y,
                                                  (size_t)pass->n * (size_t)pass->layer->units, 0);
 }
 
 static void forward_linear(const struct pass *pass) {
-    has_sums(pass);
+    add_up(pass);
 }
 
 const struct layer_type layer_softmax = {

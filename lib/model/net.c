@@ -23,9 +23,14 @@ void net_shared(struct net *net, net_share *share, void *self) {
 }
 
 void net_prepared(struct net *net, const struct prepared *prepared) {
-    for (int i = 0; i < net->model->layer_count; i++)
-        net->nodes[i].pass.prepared = prepared_kept(prepared, &net->model->layers[i]);
-    net->n = 0; // is laid out anew
+    bool changed = false;
+    for (int i = 0; i < net->model->layer_count; i++) {
+        const float *kept = prepared_kept(prepared, &net->model->layers[i]);
+        changed |= net->nodes[i].pass.prepared != kept;
+        net->nodes[i].pass.prepared = kept;
+    }
+    if (changed)
+        net->n = 0; // is laid out anew
 }
 
 void net_watched(struct net *net, net_watch *watch, void *self) {

@@ -23,8 +23,8 @@ struct prepared {
     const struct kernels *kernels;
     const float *parameters; // the caller's, or folded
     float *folded;           // NULL: there is nothing to fold
-    int least, most;
-    size_t size;           // floats of all layers
+    int most;
+    size_t *at;            // floats before those of each layer; the last: all
     pthread_mutex_t mutex; // owns those below until `made`
     bool made;             // or tried
     float *kept;           // of one layer behind the other; NULL: no memory
@@ -46,35 +46,30 @@ int prepared_batch(const struct model *model, const struct kernels *kernels, int
     return by_kept > all / 2 ? BATCH_MANY : few;
 }
 
-// Floats of a layer, for whichever passes.
-static size_t kept_of(const struct prepared *p, int layer) {
-    size_t least = kept_size(&p->model->layers[layer], p->kernels, p->least);
-    size_t most = kept_size(&p->model->layers[layer], p->kernels, p->most);
-    return least > most ? least : most;
-}
-
-// Floats of all layers before number `end`.
-static size_t kept_before(const struct prepared *p, int end) {
-    size_t size = 0;
-    for (int i = 0; i < end; i++)
-        size += kept_of(p, i);
-    return size;
+// Once: to reckon the sizes of convolutions takes longer than small layers do.
+static void lay_out(struct prepared *p, int least) {
+    for (int i = 0; i < p->model->layer_count; i++) {
+        size_t few = kept_size(&p->model->layers[i], p->kernels, least);
+        size_t many = kept_size(&p->model->layers[i], p->kernels, p->most);
+        p->at[i + 1] = p->at[i] + (few > many ? few : many);
+    }
 }
 
 int prepared_open(struct prepared **out, const struct model *model, const struct kernels *kernels,
                   const float *parameters, int least, int most, struct error *err) {
     struct prepared *p = mem_zeroed(1, sizeof *p);
     bool *suits = mem_zeroed((size_t)model->layer_count, sizeof *suits);
-    if (!p || !suits) {
-        free(p), free(suits);
+    size_t *at = mem_zeroed((size_t)model->layer_count + 1, sizeof *at);
+    if (!p || !suits || !at) {
+        free(p), free(suits), free(at);
         return error_nomem(err);
     }
     p->model = model;
     p->kernels = kernels;
-    p->least = least;
     p->most = most;
     p->suits = suits;
-    p->size = kept_before(p, model->layer_count);
+    p->at = at;
+    lay_out(p, least);
     pthread_mutex_init(&p->mutex, NULL);
     int status = fold_parameters(&p->folded, model, parameters, err);
     if (status) {
@@ -93,12 +88,13 @@ void prepared_close(struct prepared *p) {
     free(p->kept);
     free(p->folded);
     free(p->suits);
+    free(p->at);
     free(p);
 }
 
 const float *prepared_kept(const struct prepared *p, const struct layer *layer) {
     bool any = p->kept && p->suits[layer->index];
-    return any ? p->kept + kept_before(p, layer->index) : NULL;
+    return any ? p->kept + p->at[layer->index] : NULL;
 }
 
 const float *prepared_parameters(const struct prepared *p) {
@@ -107,17 +103,17 @@ const float *prepared_parameters(const struct prepared *p) {
 
 static void prepare_weights(struct prepared *p) {
     p->made = true;
-    p->kept = mem_untouched_floats(p->size);
+    p->kept = mem_untouched_floats(p->at[p->model->layer_count]);
     for (int i = 0; p->kept && i < p->model->layer_count; i++) {
         const struct layer *layer = &p->model->layers[i];
-        if (kept_of(p, i))
-            p->suits[i] = layer->type->keep(p->kept + kept_before(p, i), layer, p->kernels,
+        if (p->at[i + 1] > p->at[i])
+            p->suits[i] = layer->type->keep(p->kept + p->at[i], layer, p->kernels,
                                             p->parameters + layer->weights.offset);
     }
 }
 
 void prepared_now(struct prepared *p, struct net *net) {
-    if (p->size == 0)
+    if (p->at[p->model->layer_count] == 0)
         return;
     pthread_mutex_lock(&p->mutex);
     if (!p->made)

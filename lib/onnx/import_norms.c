@@ -53,6 +53,13 @@ static int norm_tensors(struct importing *im, const Onnx__NodeProto *node, size_
     return STATUS_OK;
 }
 
+static void give_scale(struct draft *draft, const Onnx__TensorProto *scale,
+                       const Onnx__TensorProto *shift) {
+    draft->weight_name = scale->name;
+    draft->weights = (struct source){.tensor = scale, .factor = 1};
+    draft->biases = (struct source){.tensor = shift, .factor = 1};
+}
+
 static int read_epsilon(struct importing *im, const Onnx__NodeProto *node, const char **key,
                         struct error *err) {
     double epsilon = 1e-5;
@@ -99,9 +106,7 @@ int import_batchnorm(struct importing *im, const Onnx__NodeProto *node, struct e
         status = import_draft(im, node, "batchnorm", x, &draft, err);
     if (status)
         return status;
-    draft->weight_name = tensors[0]->name;
-    draft->weights = (struct source){.tensor = tensors[0], .factor = 1};
-    draft->biases = (struct source){.tensor = tensors[1], .factor = 1};
+    give_scale(draft, tensors[0], tensors[1]);
     for (int i = 0; i < LAYER_STATISTICS; i++)
         draft->statistics[i] = (struct source){.tensor = tensors[2 + i], .factor = 1};
     draft->keys = keep_format(&im->keep, "%s%s", epsilon, momentum);
@@ -199,9 +204,7 @@ int import_layer_norm(struct importing *im, const Onnx__NodeProto *node, struct 
     if (status)
         return status;
     draft->keys = epsilon;
-    draft->weight_name = scales[0]->name;
-    draft->weights = (struct source){.tensor = scales[0], .factor = 1};
-    draft->biases = (struct source){.tensor = shifts, .factor = 1};
+    give_scale(draft, scales[0], shifts);
     import_gives_layer(im, node, draft, x->flat);
     return STATUS_OK;
 }

@@ -135,7 +135,7 @@ int import_layer_operand(struct importing *im, const Onnx__NodeProto *node, size
     if (status || !(*value)->rows)
         return status;
     return error_set(err, STATUS_DATA,
-                     "'%.100s' is split into %d rows, which InstanceNormalization takes only",
+                     "'%.100s' is split into %d rows, which only InstanceNormalization takes",
                      (*value)->name, (*value)->rows);
 }
 

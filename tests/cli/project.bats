@@ -43,6 +43,11 @@ nothing_found() {
     files | grep -E '\.[ch]$' | xargs -d '\n' grep -nE '^ *# *if 0' | nothing_found
 }
 
+@test "the top level holds what it shall, and nothing else" {
+    diff <(printf '%s\n' CONTRIBUTING.md LICENSE Makefile README.md cmd completions examples lib man tests) \
+        <(files | cut -d/ -f1 | grep -v '^\.' | sort -u)
+}
+
 @test "no built file and no large file is committed" {
     files | grep -E '\.(o|a|so|d|pyc|orig|rej)$' | nothing_found
     files | xargs -d '\n' -I{} find {} -maxdepth 0 -size +300k | nothing_found
