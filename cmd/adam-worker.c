@@ -76,6 +76,10 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
              "all threads share one mini-batch; the result does not depend on their number"),
         CHOICE(0, "home", "WHERE", &s->home, home_names, "the fastest",
                "weights of threads: shared, copies that are merged, or joined passes"),
+        INT(0, "partitions", "N", &s->partitions, 1, 64, "1: it is whole",
+            "cut the model into N partitions, each with a thread that trains its part"),
+        INT(0, "in-flight", "N", &s->in_flight, 1, 64, "1",
+            "mini-batches that partitions train at a time; with --sync parts of one"),
         CHOICE(0, "optimizer", "RULE", &s->optimizer, rule_names, "sgd",
                "update rule; momentum when --momentum is given"),
         REAL('r', "rate", "X", &s->rate, 0, 1e9, "0.01; 0.001 with rmsprop, adam, adamw",
@@ -131,16 +135,17 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
 
 // A worker of a run trains what the controller says.
 static int check_member(const struct options *o, struct error *err) {
-    const char *given = o->model                    ? "model"
-                        : o->resume                 ? "resume"
-                        : o->out                    ? "out"
-                        : o->settings.data          ? "data"
-                        : o->settings.home          ? "home"
-                        : o->set.count > 0          ? "set"
-                        : o->freeze.count > 0       ? "freeze"
-                        : o->settings.init_from     ? "init-from"
-                        : o->settings.class_weights ? "class-weights"
-                                                    : NULL;
+    const char *given = o->model                     ? "model"
+                        : o->resume                  ? "resume"
+                        : o->out                     ? "out"
+                        : o->settings.data           ? "data"
+                        : o->settings.home           ? "home"
+                        : o->settings.partitions > 1 ? "partitions"
+                        : o->set.count > 0           ? "set"
+                        : o->freeze.count > 0        ? "freeze"
+                        : o->settings.init_from      ? "init-from"
+                        : o->settings.class_weights  ? "class-weights"
+                                                     : NULL;
     if (!given)
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
@@ -172,6 +177,11 @@ static int check(const struct options *o, int argc, int operand, char **argv, st
         return error_set(err, STATUS_USAGE,
                          "--resume goes on with the model and the folder of %s; leave out --%s",
                          o->resume, o->model ? "model" : "out");
+    if (s->partitions > 1 && (s->threads > 0 || s->home))
+        return error_set(err, STATUS_USAGE,
+                         "each of the %lld partitions has a thread and weights of its own; leave "
+                         "out --%s",
+                         (long long)s->partitions, s->home ? "home" : "threads");
     bool stream = s->data && !strcmp(s->data, "-");
     if (s->spool && !stream)
         return error_set(err, STATUS_USAGE, "--spool is for --data -");

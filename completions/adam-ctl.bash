@@ -30,14 +30,15 @@ _adam_ctl() {
     COMPREPLY=()
     case $command:$before in
     :--completion) offer -W 'bash zsh fish'; return ;;
-    check:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
+    check:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from cut init bias rate decay'; return ;;
     check:--batch | check:-b) return ;;
     check:--threads | check:-t) return ;;
-    time:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
+    check:--partitions) return ;;
+    time:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from cut init bias rate decay'; return ;;
     time:--batch | time:-b) return ;;
     time:--seconds) return ;;
     export:--output | export:-o) offer -f; return ;;
-    export:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
+    export:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from cut init bias rate decay'; return ;;
     import:--out | import:-o) offer -d; return ;;
     import:--ops) return ;;
     import:--shape) return ;;
@@ -51,7 +52,7 @@ _adam_ctl() {
     report:--data | report:-d) offer -f; return ;;
     report:--from) return ;;
     report:--labels) offer -f; return ;;
-    report:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
+    report:--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from cut init bias rate decay'; return ;;
     report:--threads | report:-t) return ;;
     compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 map r2 at'; return ;;
     controller:--out | controller:-o) offer -d; return ;;
@@ -133,7 +134,7 @@ _adam_ctl() {
     case $command:$current in
     :-*) offer -W '--help -h --version -V --completion' ;;
     :*) if [ "$COMP_CWORD" = 1 ]; then offer -W 'check time export import plot report compare controller status top set checkpoint down prom drain gather up sh systemd sbatch doctor keys store'; fi; ;;
-    check:-*) offer -W '--set --batch -b --threads -t --kernels --json --help -h --version -V' ;;
+    check:-*) offer -W '--set --batch -b --threads -t --partitions --kernels --json --help -h --version -V' ;;
     check:*) offer -f ;;
     time:-*) offer -W '--set --batch -b --seconds --predict --json --help -h --version -V' ;;
     time:*) offer -f ;;

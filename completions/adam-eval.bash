@@ -34,7 +34,7 @@ _adam_eval() {
     COMPREPLY=()
     case $command:$before in
     :--model | :-m) offer -d; return ;;
-    :--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
+    :--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from cut init bias rate decay'; return ;;
     :--data | :-d) offer -f; return ;;
     :--files-from) offer -f; return ;;
     :--from) return ;;

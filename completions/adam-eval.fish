@@ -20,7 +20,7 @@ function __adam_eval_operations
 end
 complete -c adam-eval -f
 complete -c adam-eval -s m -l model -x -a '(__fish_complete_directories)' -d 'a run, a checkpoint or its .safetensors file'
-complete -c adam-eval -l set -x -a '(__adam_eval_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay)' -d 'override a key of a layer'
+complete -c adam-eval -l set -x -a '(__adam_eval_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from cut init bias rate decay)' -d 'override a key of a layer'
 complete -c adam-eval -s d -l data -r -F -d 'samples: any kind adam-prep reads, or -'
 complete -c adam-eval -l files-from -r -F -d 'paths of pictures, one a line, or -'
 complete -c adam-eval -s 0 -l null -d 'paths end in NUL'

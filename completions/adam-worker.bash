@@ -34,7 +34,7 @@ _adam_worker() {
     COMPREPLY=()
     case $command:$before in
     :--model | :-m) offer -f; return ;;
-    :--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay'; return ;;
+    :--set) offer_layer_key 'shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from cut init bias rate decay'; return ;;
     :--freeze) return ;;
     :--init-from) return ;;
     :--class-weights) offer -f; return ;;
@@ -53,6 +53,8 @@ _adam_worker() {
     :--batch | :-b) return ;;
     :--threads | :-t) return ;;
     :--home) offer -W 'shared copies joined'; return ;;
+    :--partitions) return ;;
+    :--in-flight) return ;;
     :--optimizer) offer -W 'sgd momentum adagrad nesterov rmsprop adam adamw'; return ;;
     :--rate | :-r) return ;;
     :--schedule) return ;;
@@ -79,7 +81,7 @@ _adam_worker() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --targets --test --test-labels --test-targets --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --ema --clip --seed -s --loaders --frozen-memory --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --targets --test --test-labels --test-targets --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --partitions --in-flight --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --ema --clip --seed -s --loaders --frozen-memory --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }

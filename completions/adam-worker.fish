@@ -20,7 +20,7 @@ function __adam_worker_operations
 end
 complete -c adam-worker -f
 complete -c adam-worker -s m -l model -r -F -d 'model file, see adam-model(5)'
-complete -c adam-worker -l set -x -a '(__adam_worker_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from init bias rate decay)' -d 'override a key of a layer, or of all that a pattern matches'
+complete -c adam-worker -l set -x -a '(__adam_worker_layer_keys shape ops maps kernel stride pad dilation round groups act slope dropout size alpha beta k momentum epsilon units smoothing class-weights loss delta from cut init bias rate decay)' -d 'override a key of a layer, or of all that a pattern matches'
 complete -c adam-worker -l freeze -x -d 'layers whose weights stay as they are: --set PATTERN.rate=0'
 complete -c adam-worker -l init-from -x -d 'begin with the weights of its layers of the same names and shapes'
 complete -c adam-worker -l class-weights -r -F -d 'how much classes count: auto, all together alike; or FILE of CLASS TAB WEIGHT'
@@ -40,6 +40,8 @@ complete -c adam-worker -s b -l batch -x -d 'samples of a mini-batch'
 complete -c adam-worker -s t -l threads -x -d 'training threads'
 complete -c adam-worker -l sync -d 'all threads share one mini-batch; the result does not depend on their number'
 complete -c adam-worker -l home -x -a 'shared copies joined' -d 'weights of threads: shared, copies that are merged, or joined passes'
+complete -c adam-worker -l partitions -x -d 'cut the model into N partitions, each with a thread that trains its part'
+complete -c adam-worker -l in-flight -x -d 'mini-batches that partitions train at a time; with --sync parts of one'
 complete -c adam-worker -l optimizer -x -a 'sgd momentum adagrad nesterov rmsprop adam adamw' -d 'update rule; momentum when --momentum is given'
 complete -c adam-worker -s r -l rate -x -d 'learning rate'
 complete -c adam-worker -l schedule -x -d 'constant, step:F@E,..., step:F/E, exp:F or cosine[:X]'

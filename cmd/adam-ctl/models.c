@@ -7,16 +7,31 @@
 #include "measure/selftest.h"
 #include "measure/timing.h"
 #include "model/choice.h"
+#include "model/cut_table.h"
 #include "model/model.h"
 #include "model/table.h"
 #include "run/model_ops.h"
+
+static int show_cut(const struct model_options *options, const struct model *model,
+                    struct error *err) {
+    int batch = (int)options->batch;
+    struct cut *cut;
+    int status = cut_open(&cut, model, (int)options->partitions, batch, err);
+    if (status == STATUS_OK)
+        status = options->json ? print_json(cut_table_json(cut, model, batch), err)
+                               : print_text(cut_table_text(cut, model, batch), err);
+    cut_close(cut);
+    return status;
+}
 
 static int show_model(const struct model_options *options, const struct model *model,
                       struct error *err) {
     int batch = (int)options->batch, threads = (int)options->threads;
     struct ops *ops; // they must exist
     int status = model_ops_open(&ops, model, err);
-    if (status == STATUS_OK)
+    if (status == STATUS_OK && options->partitions > 0)
+        status = show_cut(options, model, err);
+    else if (status == STATUS_OK)
         status = options->json ? print_json(table_json(model, batch, threads), err)
                                : print_text(table_text(model, batch, threads), err);
     ops_free(ops);
@@ -89,6 +104,8 @@ size_t model_subcommands(struct subcommand *subcommands, struct model_options *o
         LIST_OF(0, "set", "LAYER.KEY=VALUE", &options->set, model_key, "override a key of a layer"),
         INT('b', "batch", "N", &options->batch, 1, 1e6, "1", "samples in a mini-batch of a thread"),
         INT('t', "threads", "N", &options->threads, 1, 4096, "1", "threads that train"),
+        INT(0, "partitions", "N", &options->partitions, 0, CUT_PARTITIONS_MAX, "0",
+            "show how the model is cut over so many partitions"),
         FLAG(0, "kernels", &options->kernels, "test the kernels; show which ones a model gets"),
         FLAG(0, "json", &options->json, "print one JSON object"),
     };
@@ -101,7 +118,7 @@ size_t model_subcommands(struct subcommand *subcommands, struct model_options *o
     };
     const struct command check = {
         .name = PROGRAM " check",
-        .synopsis = "[--set LAYER.KEY=VALUE] [-b N] [-t N] [--json] FILE\n"
+        .synopsis = "[--set LAYER.KEY=VALUE] [-b N] [-t N] [--partitions N] [--json] FILE\n"
                     "--kernels [--set LAYER.KEY=VALUE] [-b N] [--json] [FILE]",
         .about = "check a model file, and show shapes, parameters, connections and memory",
         .rows = check_rows,

@@ -44,7 +44,7 @@ int print_json(json_t *value, struct error *err);
 // The subcommands of each file, into an array that has room; returns how many.
 struct model_options { // check, time
     struct option_list set;
-    int64_t batch, threads;
+    int64_t batch, threads, partitions;
     double seconds;
     bool json, predict, kernels;
 };

@@ -8,14 +8,14 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
-#include "model/cut.h"
+#include "model/truncate.h"
 #include "sample/sink.h"
 
 enum { BATCH = 32 }; // samples a pass
 
 struct features {
     struct evaluation run; // first: evaluation_skip takes it
-    struct model *cut;
+    struct model *truncated;
     float *parameters;
     struct shape shape; // of a sample
     struct sink *sink;
@@ -63,11 +63,11 @@ static int open_model(struct features *f, struct error *err) {
     if (!status)
         status = find_layer(c->model, o->features, &layer, err);
     if (!status)
-        status = model_cut(&f->cut, &f->parameters, c->model, c->parameters, layer, err);
+        status = model_truncate(&f->truncated, &f->parameters, c->model, c->parameters, layer, err);
     if (status)
         return status;
     f->shape = layer->out;
-    f->run.model = f->cut;
+    f->run.model = f->truncated;
     f->run.parameters = f->parameters;
     return STATUS_OK;
 }
@@ -181,7 +181,7 @@ int features_write(const struct options *o, struct error *err) {
         sink_abort(f.sink);
     image_free(&f.image);
     free(f.parameters);
-    model_free(f.cut);
+    model_free(f.truncated);
     evaluation_close(&f.run);
     return status ? status : f.run.left_out ? STATUS_SKIPPED : STATUS_OK;
 }

@@ -79,6 +79,21 @@ void random_words(struct random *r, uint32_t *words, size_t n) {
         *words++ = random_u32(r);
 }
 
+void random_skip(struct random *r, uint64_t n) {
+    uint64_t left = 4 - r->used;
+    if (n < left) {
+        r->used += (unsigned)n;
+        return;
+    }
+    n -= left;
+    uint64_t counter = ((uint64_t)r->counter[1] << 32 | r->counter[0]) + n / 4;
+    r->counter[0] = (uint32_t)counter;
+    r->counter[1] = (uint32_t)(counter >> 32);
+    r->used = 4;
+    for (n %= 4; n > 0; n--)
+        random_u32(r);
+}
+
 void random_normals(struct random *r, float *normals, size_t n) {
     const struct random_rows *rows = rows_of_this_cpu();
     uint32_t words[RANDOM_NORMALS];

@@ -28,6 +28,8 @@ struct random random_stream(uint64_t seed, uint64_t a, uint64_t b);
 uint32_t random_u32(struct random *r);
 // The next n of them, several times as fast.
 void random_words(struct random *r, uint32_t *words, size_t n);
+// As if the next n had been taken.
+void random_skip(struct random *r, uint64_t n);
 // Uniform in [0, n) without bias; n > 0.
 uint32_t random_below(struct random *r, uint32_t n);
 // Uniform in [0, 1), 24 bits.

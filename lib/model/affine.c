@@ -2,6 +2,7 @@
 
 #include "kernels/dense.h"
 #include "kernels/kernels.h"
+#include "model/share.h"
 
 enum { UNITS_AT_ONCE = 16 }; // a cache line of outputs
 
@@ -24,6 +25,37 @@ bool affine_shape(struct layer *layer, const struct shape *in, struct misfit *mi
     return true;
 }
 
+int affine_grain(const struct layer *layer, enum cut_way way) {
+    (void)layer;
+    return way == CUT_MAPS || way == CUT_INPUTS;
+}
+
+// The weights of some inputs, which are a region of what the layer reads.
+static void share_inputs(struct share *share) {
+    const struct shape *in = &share->layer.in;
+    const struct region *some = &share->needs[0];
+    int units = share->layer.units;
+    share->boxes[0] = (struct box){.rank = 4,
+                                   .dims = {units, in->c, in->h, in->w},
+                                   .low = {0, some->c0, some->r0, 0},
+                                   .high = {units, some->c1, some->r1, in->w}};
+    share->layer.weights.dims[1] = (int)region_size(some, in->w);
+    share->layer.biases = (struct parameter){0}; // of what all partitions' sums are together
+    share->boxes[1] = (struct box){0};
+}
+
+void affine_share(struct share *share, const struct model *model) {
+    const struct layer *layer = &share->layer;
+    if (share->way == CUT_INPUTS) {
+        share_inputs(share);
+        return;
+    }
+    share->needs[0] = region_all(&model->layers[layer->from[0]].out);
+    share->layer.units = share->makes.c1 - share->makes.c0;
+    share_first(share, 0, share->makes.c0, share->makes.c1);
+    share_first(share, 1, share->makes.c0, share->makes.c1);
+}
+
 void affine_scratch(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
     (void)kept;
     int units = layer->units, inputs = layer->weights.dims[1];
@@ -41,17 +73,23 @@ bool affine_keep(float *kept, const struct layer *layer, const struct kernels *k
 }
 
 static bool by_kept(const struct pass *pass) {
-    return pass->prepared && affine_kept_size(pass->layer, pass->kernels, pass->n) > 0;
+    return pass->prepared && pass->layer->biases.count > 0 &&
+           affine_kept_size(pass->layer, pass->kernels, pass->n) > 0;
 }
 
 int affine_first(const struct pass *pass, int units) {
     return (int)((int64_t)units * pass->thread / pass->threads) / UNITS_AT_ONCE * UNITS_AT_ONCE;
 }
 
-struct cut affine_cut(const struct pass *pass) {
+struct team_cut affine_team_cut(const struct pass *pass) {
     bool alone = pass->n == 1 && !by_kept(pass);
-    return (struct cut){.maps = alone ? UNITS_AT_ONCE : 0,
-                        .together = alone && pass->layer->type->output};
+    return (struct team_cut){.maps = alone ? UNITS_AT_ONCE : 0,
+                             .together = alone && pass->layer->type->output};
+}
+
+// From unit `first` on; NULL where the layer has none: it is cut by inputs.
+static const float *biases_from(const struct pass *pass, int first) {
+    return pass->layer->biases.count > 0 ? pass->biases + first : NULL;
 }
 
 void affine_forward(const struct pass *pass) {
@@ -65,14 +103,14 @@ void affine_forward(const struct pass *pass) {
                                           pass->biases, pass->n, units, inputs, pass->brief))
         return;
     k->dense->forward(pass->y + first, pass->x[0], pass->weights + (size_t)first * (size_t)inputs,
-                      pass->biases + first, pass->n, units, inputs, affine_first(pass, units),
+                      biases_from(pass, first), pass->n, units, inputs, affine_first(pass, units),
                       pass->brief);
 }
 
 void affine_back(const struct pass *pass, struct dense_errors *errors) {
     bool learns = layer_learns(pass->layer);
     errors->first = affine_first(pass, errors->units);
-    if (learns)
+    if (learns && pass->layer->biases.count > 0)
         pass->kernels->bias_sum(pass->dbiases, errors->dy, errors->n, errors->units, 1);
     if (learns && pass_offer(pass, errors))
         return;

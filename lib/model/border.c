@@ -45,7 +45,8 @@ static int find_layer(const struct model *model) {
 
 static struct layer input_of(const struct model *model, const struct layer *layer) {
     struct layer input = *model_input(model);
-    input.in = input.out = layer->out;
+    input.in = input.out = input.whole = layer->out;
+    input.region = region_all(&layer->out);
     return input;
 }
 

@@ -4,97 +4,275 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "core/grow.h"
 #include "core/mem.h"
-#include "model/script.h"
+#include "model/cut_inside.h"
+#include "model/layout.h"
 
 // Layers read layers above them in the file.
-static bool *find_needed(const struct model *model, const struct layer *at) {
-    bool *needed = mem_zeroed((size_t)model->layer_count, sizeof *needed);
-    if (!needed)
-        return NULL;
-    needed[at->index] = true;
-    for (int i = at->index; i >= 0; i--)
-        for (int j = 0; needed[i] && j < model->layers[i].from_count; j++)
-            needed[model->layers[i].from[j]] = true;
-    return needed;
-}
-
-// With its name, which would be another one among fewer layers.
-static void put_statement(struct grow *text, const struct statement *statement) {
-    bool input = type_is_input(statement->type);
-    grow_format(text, "%s%s%s", statement->type->name, input ? "" : " ",
-                input ? "" : statement->name);
-    for (int i = 1; i < statement->count; i++) {
-        const struct word *word = &statement->words[i];
-        if (word->key) // all but the name
-            grow_format(text, " %.*s", (int)word->length, word->start);
+static void mark_wanted(struct cut *cut) {
+    for (int i = 0; i < cut->model->layer_count; i++) {
+        const struct layer *layer = &cut->model->layers[i];
+        cut->wanted[i] = layer_learns(layer);
+        for (int j = 0; j < layer->from_count; j++)
+            cut->wanted[i] |= cut->wanted[layer->from[j]];
     }
-    grow_format(text, "\n");
 }
 
-// Without `from` a layer reads the one above it, which is needed as it is.
-static char *cut_text(const struct script *script, const bool *needed, const struct model *model,
-                      const struct layer *at) {
-    struct grow text = {0};
-    for (int i = 0; i <= at->index; i++)
-        if (needed[i])
-            put_statement(&text, &script->statements[i]);
-    grow_format(&text, "softmax %s units=1 from=%s\n", model_output(model)->name, at->name);
-    return grow_take(&text);
+static void mark_blocked(struct cut *cut) {
+    for (int i = 0; i < cut->model->layer_count; i++)
+        cut->blocked[i] = layout_blocked(&cut->model->layers[i], cut->blocked);
 }
 
-static int cut_model(struct model **out, const bool *needed, const struct model *model,
-                     const struct layer *at, struct error *err) {
-    struct script script;
-    int status = script_open(&script, model->name, model->text, err);
+// The first partition has the samples.
+static struct share share_of_input(const struct layer *input, int partition) {
+    const struct region all = partition == 0 ? region_all(&input->out) : (struct region){0};
+    return (struct share){.way = CUT_NONE, .own = all, .makes = all, .layer = *input};
+}
+
+static struct share *share_of(const struct cut *cut, int layer, int partition) {
+    return &cut->shares[(size_t)layer * (size_t)cut->partitions + (size_t)partition];
+}
+
+void cut_make_share(const struct cut *cut, int layer, int partition, const struct region *makes) {
+    const struct layer *of = &cut->model->layers[layer];
+    const struct region *from = &share_of(cut, of->from[0], partition)->own;
+    share_make(share_of(cut, layer, partition), cut->model, of,
+               &(struct share_place){.way = cut->ways[layer],
+                                     .at = partition,
+                                     .count = cut->partitions,
+                                     .from = from,
+                                     .makes = makes});
+}
+
+static void make_shares(struct cut *cut) {
+    for (int i = 0; i < cut->model->layer_count; i++)
+        for (int p = 0; p < cut->partitions; p++)
+            if (i == 0)
+                *share_of(cut, i, p) = share_of_input(&cut->model->layers[i], p);
+            else
+                cut_make_share(cut, i, p, NULL);
+}
+
+static int make(struct cut *cut, struct error *err) {
+    size_t layers = (size_t)cut->model->layer_count, partitions = (size_t)cut->partitions;
+    cut->wanted = mem_zeroed(layers, sizeof *cut->wanted);
+    cut->blocked = mem_zeroed(layers, sizeof *cut->blocked);
+    cut->ways = mem_zeroed(layers, sizeof *cut->ways);
+    cut->shares = mem_zeroed(layers * partitions, sizeof *cut->shares);
+    cut->parts = mem_zeroed(partitions, sizeof *cut->parts);
+    if (!cut->wanted || !cut->blocked || !cut->ways || !cut->shares || !cut->parts)
+        return error_nomem(err);
+    mark_wanted(cut);
+    mark_blocked(cut);
+    int status = cut_choose(cut, err);
     if (status)
         return status;
-    status = names_assign(&script, err);
-    char *text = status ? NULL : cut_text(&script, needed, model, at);
+    make_shares(cut);
+    status = cut_overlap(cut, err);
     if (!status)
-        status = text ? model_parse(out, model->name, text, NULL, 0, err) : error_nomem(err);
-    free(text);
-    script_close(&script);
+        status = cut_make_exchanges(cut, err);
+    return status ? status : cut_make_models(cut, err);
+}
+
+int cut_open(struct cut **out, const struct model *model, int partitions, int batch,
+             struct error *err) {
+    struct cut *cut = mem_zeroed(1, sizeof *cut);
+    *out = NULL;
+    if (!cut)
+        return error_nomem(err);
+    cut->model = model;
+    cut->partitions = partitions;
+    cut->batch = batch;
+    int status = make(cut, err);
+    if (status)
+        cut_close(cut);
+    else
+        *out = cut;
     return status;
 }
 
-static void copy_parameter(float *to, const struct parameter *put, const float *from,
-                           const struct parameter *take) {
-    if (take->count)
-        memcpy(to + put->offset, from + take->offset, take->count * sizeof *to);
+void cut_close(struct cut *cut) {
+    if (!cut)
+        return;
+    for (int p = 0; cut->parts && p < cut->partitions; p++) {
+        free(cut->parts[p].model.layers);
+        free(cut->parts[p].placed);
+        free(cut->parts[p].sums);
+    }
+    free(cut->wanted), free(cut->blocked), free(cut->ways), free(cut->shares), free(cut->parts);
+    free(cut->exchanges), free(cut->regions), free(cut->reads);
+    free(cut);
 }
 
-// The layers that are needed have kept their order.
-static float *cut_parameters(const struct model *cut, const bool *needed, const struct model *model,
-                             const float *from) {
-    float *parameters = mem_floats(cut->parameter_count);
-    const struct layer *layer = cut->layers;
-    if (!parameters)
-        return NULL;
-    memset(parameters, 0, cut->parameter_count * sizeof *parameters);
-    for (int i = 0; i < model->layer_count; i++) {
-        if (!needed[i])
-            continue;
-        copy_parameter(parameters, &layer->weights, from, &model->layers[i].weights);
-        copy_parameter(parameters, &layer->biases, from, &model->layers[i].biases);
-        for (int k = 0; k < LAYER_STATISTICS; k++)
-            copy_parameter(parameters, &layer->statistics[k], from,
-                           &model->layers[i].statistics[k]);
-        layer++;
-    }
-    return parameters;
+int cut_partitions(const struct cut *cut) {
+    return cut->partitions;
 }
 
-int model_cut(struct model **out, float **parameters, const struct model *model, const float *from,
-              const struct layer *at, struct error *err) {
-    bool *needed = find_needed(model, at);
-    int status = needed ? cut_model(out, needed, model, at, err) : error_nomem(err);
-    if (!status && !(*parameters = cut_parameters(*out, needed, model, from))) {
-        model_free(*out);
-        *out = NULL;
-        status = error_nomem(err);
+const struct model *cut_model(const struct cut *cut, int partition) {
+    return &cut->parts[partition].model;
+}
+
+int cut_exchanges(const struct cut *cut) {
+    return cut->exchange_count;
+}
+
+bool cut_adds_up(const struct cut *cut, int layer) {
+    size_t all = layer_parameters(&cut->model->layers[layer]);
+    bool same = cut->partitions > 1 && cut->ways[layer] == CUT_ROWS && all > 0;
+    for (int p = 0; same && p < cut->partitions; p++) {
+        const struct share *share = share_at(cut, layer, p);
+        same = region_empty(&share->own) || layer_parameters(&share->layer) == all;
     }
-    free(needed);
-    return status;
+    return same;
+}
+
+// --- parameters -------------------------------------------------------------------------
+
+// Floats of one step of dimension d of a tensor.
+static size_t stride_of(const int *sizes, int rank, int d) {
+    size_t stride = 1;
+    for (int i = d + 1; i < rank; i++)
+        stride *= (size_t)sizes[i];
+    return stride;
+}
+
+// The dimension whose range is one run: those behind it are whole.
+static int run_dimension(const struct box *box) {
+    int d = box->rank - 1;
+    while (d > 0 && box->low[d] == 0 && box->high[d] == box->dims[d])
+        d--;
+    return d;
+}
+
+// The next index of the dimensions before d. False: there is none.
+static bool next_index(const struct box *box, int *index, int d) {
+    for (int i = d - 1; i >= 0; i--) {
+        if (++index[i] < box->high[i])
+            return true;
+        index[i] = box->low[i];
+    }
+    return false;
+}
+
+static void visit_tensor(const struct placed *placed, cut_visit *visit, void *self) {
+    const struct box *box = &placed->box;
+    int d = run_dimension(box), index[6];
+    size_t own = placed->own;
+    size_t count = (size_t)(box->high[d] - box->low[d]) * stride_of(box->dims, box->rank, d);
+    for (int i = 0; i < box->rank; i++)
+        index[i] = box->low[i];
+    do {
+        size_t whole = placed->whole;
+        for (int i = 0; i <= d; i++)
+            whole += (size_t)index[i] * stride_of(box->dims, box->rank, i);
+        visit(self, &(struct cut_run){whole, own, count});
+        own += count;
+    } while (next_index(box, index, d));
+}
+
+void cut_runs(const struct cut *cut, int partition, cut_visit *visit, void *self) {
+    const struct partition *part = &cut->parts[partition];
+    for (int i = 0; i < part->placed_count; i++)
+        visit_tensor(&part->placed[i], visit, self);
+}
+
+struct copy {
+    float *to;
+    const float *from;
+};
+
+static void take_run(void *self, const struct cut_run *run) {
+    struct copy *copy = self;
+    memcpy(copy->to + run->own, copy->from + run->whole, run->count * sizeof *copy->to);
+}
+
+static void give_run(void *self, const struct cut_run *run) {
+    struct copy *copy = self;
+    memcpy(copy->to + run->whole, copy->from + run->own, run->count * sizeof *copy->to);
+}
+
+void cut_take(const struct cut *cut, int partition, float *own, const float *whole) {
+    cut_runs(cut, partition, take_run, &(struct copy){own, whole});
+}
+
+void cut_give(const struct cut *cut, int partition, float *whole, const float *own) {
+    const struct partition *part = &cut->parts[partition];
+    for (int i = 0; i < part->placed_count; i++)
+        if (part->placed[i].first)
+            visit_tensor(&part->placed[i], give_run, &(struct copy){whole, own});
+}
+
+size_t cut_sum_floats(const struct cut *cut) {
+    const struct partition *part = &cut->parts[0];
+    const struct cut_sum *last = &part->sums[part->sum_count - 1];
+    return part->sum_count > 0 ? last->at + last->n : 0;
+}
+
+const struct cut_sum *cut_sums(const struct cut *cut, int partition, int *count) {
+    *count = cut->parts[partition].sum_count;
+    return cut->parts[partition].sums;
+}
+
+// --- what it costs ----------------------------------------------------------------------
+
+static size_t piece_floats(const struct exchange *exchange, enum net_pass pass, int from, int to) {
+    const struct region piece = exchange_piece(exchange, pass, from, to);
+    return pass == NET_FORWARD || exchange->errors ? region_size(&piece, exchange->w) : 0;
+}
+
+size_t cut_sent(const struct cut *cut, bool back, int from, int to) {
+    size_t floats = 0;
+    for (int e = 0; e < cut->exchange_count; e++)
+        floats +=
+            piece_floats(&cut->exchanges[e].exchange, back ? NET_BACKWARD : NET_FORWARD, from, to);
+    return floats;
+}
+
+// What comes for a layer, forward: what it lacks; back: error gradients of what others took.
+static size_t received_of(const struct cut *cut, int layer, enum net_pass pass, int partition) {
+    size_t floats = 0;
+    for (int e = 0; e < cut->exchange_count; e++)
+        for (int p = 0; cut->exchanges[e].layer == layer && p < cut->partitions; p++)
+            floats += piece_floats(&cut->exchanges[e].exchange, pass, p, partition);
+    return floats;
+}
+
+struct cut_layer cut_layer(const struct cut *cut, const struct layer *layer, int partition) {
+    const struct share *share = share_at(cut, layer->index, partition);
+    size_t biases = share->way == CUT_INPUTS ? (size_t)(share->own.c1 - share->own.c0) : 0;
+    return (struct cut_layer){
+        .way = share->way,
+        .own = share->own,
+        .parameters = layer_parameters(&share->layer) + biases,
+        .connections = share->layer.connections,
+        .received = {received_of(cut, layer->index, NET_FORWARD, partition),
+                     received_of(cut, layer->index, NET_BACKWARD, partition)},
+    };
+}
+
+// Multiplications of a partition for a sample, forward and back, and of bytes that come to it.
+static double work_of(const struct cut *cut, int partition) {
+    double work = 0;
+    for (int i = 0; i < cut->model->layer_count; i++) {
+        const struct layer *layer = &share_at(cut, i, partition)->layer;
+        work += (double)layer->useful * (layer_learns(layer) ? 3 : 1);
+    }
+    for (int p = 0; p < cut->partitions; p++)
+        for (int back = 0; back < 2; back++)
+            work +=
+                (double)cut_sent(cut, back, p, partition) * sizeof(float) * CUT_MULTIPLIES_A_BYTE;
+    return work;
+}
+
+double cut_speed_up(const struct cut *cut) {
+    double all = 0, most = 0;
+    for (int i = 0; i < cut->model->layer_count; i++) {
+        const struct layer *layer = &cut->model->layers[i];
+        all += (double)layer->useful * (layer_learns(layer) ? 3 : 1);
+    }
+    for (int p = 0; p < cut->partitions; p++) {
+        double work = work_of(cut, p);
+        most = work > most ? work : most;
+    }
+    return most > 0 ? all / most : 1;
 }

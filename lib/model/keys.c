@@ -8,6 +8,7 @@ const char *const act_names[] = {"linear",   "relu",  "tanh", "sigmoid", "leaky"
                                  "softplus", "relu6", "gelu", "silu",    "hardswish", NULL};
 _Static_assert(sizeof act_names / sizeof *act_names == ACT_COUNT + 1, "a name for each");
 const char *const rounding_names[] = {"down", "up", NULL};
+const char *const cut_names[] = {"auto", "rows", "maps", "units", "inputs", "none", NULL};
 const char *const size_names[] = {"all", NULL};
 
 // Pixels that neighbouring taps leave out; none where there is one tap.

@@ -5,7 +5,8 @@
 #include "model/layer.h"
 
 // Names in the order of the enums of model.h, NULL-terminated.
-extern const char *const act_names[], *const rounding_names[], *const size_names[];
+extern const char *const act_names[], *const rounding_names[], *const size_names[],
+                                                                   *const cut_names[];
 
 // clang-format off
 #define KEY_COUNT_OF(keys) (sizeof(keys) / sizeof *(keys))

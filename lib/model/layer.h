@@ -49,6 +49,7 @@ enum layer_layout {
     LAYOUT_BLOCKS, // blocks, where they are faster
 };
 
+struct share;
 struct pass; // one layer's view of a context: see net.h
 
 // How several threads share a forward pass of one block, or of one sample (model/net_team.h): in
@@ -56,7 +57,7 @@ struct pass; // one layer's view of a context: see net.h
 // (pass.window). {0}: one of them does it. together: the pass meets the others' (pass_meet), so
 // that all are called, who have no part as well. finer: several parts for each thread cost no more
 // than one.
-struct cut {
+struct team_cut {
     int maps, rows;
     bool together, finer;
 };
@@ -66,10 +67,12 @@ struct layer_type {
     const char *what; // one line
     const struct layer_key *keys;
     size_t key_count;
-    bool trains;  // has parameters: also takes init, bias, rate, decay
-    bool scales;  // each of its weights scales values by themselves: they begin with 1
-    bool output;  // ends a model: softmax, logistic, linear
-    int together; // samples that it looks at together where it learns; 0: each by itself
+    bool trains;    // has parameters: also takes init, bias, rate, decay
+    bool scales;    // each of its weights scales values by themselves: they begin with 1
+    bool output;    // ends a model: softmax, logistic, linear
+    enum goal goal; // of an output
+    bool stops;     // no error gradients pass it
+    int together;   // samples that it looks at together where it learns; 0: each by itself
     enum layer_layout layout;
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat and add; 0 for input
     // For model/fuse.h: an activation and nothing else; a maximum of inputs; a bit
@@ -87,6 +90,13 @@ struct layer_type {
     // (dims, count, fans; not offset), connections, useful. False with *misfit filled.
     bool (*shape)(struct layer *layer, const struct shape *in, struct misfit *misfit);
 
+    // How it may be cut (model/share.h): rows, maps or units that stay together, 0: not so; NULL:
+    // not at all. And what a partition has of it by share->way, where that is some of it, from
+    // share->makes: needs, which are as that at first, and the keys and parameters of
+    // share->layer, which are those of the uncut layer at first; NULL: no more than that.
+    int (*grain)(const struct layer *layer, enum cut_way way);
+    void (*share)(struct share *share, const struct model *model);
+
     // Floats of scratch one pass of at most n places needs, kept from forward to
     // backward (`kept`) or only within a call (`brief`, shared by all layers).
     void (*scratch)(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief);
@@ -94,7 +104,7 @@ struct layer_type {
     void (*forward)(const struct pass *pass);
     // Adds nothing: writes the gradients of inputs and parameters.
     void (*backward)(const struct pass *pass);
-    struct cut (*cut)(const struct pass *pass); // NULL: {0}
+    struct team_cut (*team_cut)(const struct pass *pass); // NULL: {0}
     // What is kept of weights that do not change, for passes of n samples (model/prepared.h):
     // floats, 0 where it is nothing; and makes it. False: not of these weights.
     size_t (*kept_size)(const struct layer *layer, const struct kernels *kernels, int n);
@@ -107,9 +117,11 @@ struct layer_type {
 // Every activation.
 enum { ACTS_ALL = (1u << ACT_COUNT) - 1 };
 
-extern const struct layer_type layer_logistic; // its loss is one-vs-all
-// Numbers as they are. It is called as the activation is, and told from it by its place: the last.
-extern const struct layer_type layer_linear_output;
+// Layers of partitions' models (model/cut_models.c), which no text has.
+extern const struct layer_type layer_exchange, layer_biases, layer_extremes;
+extern const struct layer_type layer_dense;
+// The outputs of a model, of partitions that have some of its classes or numbers.
+const struct layer_type *layer_joined(enum goal goal);
 
 // Rows and columns from the first tap of the layer's kernel to its last: dilation spreads them.
 struct pair layer_reach(const struct layer *layer);

@@ -3,6 +3,7 @@
 
 #include "model/keys.h"
 #include "model/pass.h"
+#include "model/share.h"
 
 static bool shape_activation(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     *misfit = (struct misfit){0};
@@ -42,8 +43,9 @@ static const struct layer_key dropout_keys[] = {KEY_DROPOUT("0.5")};
                                              .layout = LAYOUT_FOLLOW,                              \
                                              .inputs_most = 1,                                     \
                                              .back_reads_y = true,                                 \
-                                             .cut = pass_cut_rows,                                 \
+                                             .team_cut = pass_team_cut_rows,                       \
                                              .shape = shape_##name_,                               \
+                                             .grain = share_any,                                   \
                                              .scratch = scratch_activation,                        \
                                              .forward = forward_activation,                        \
                                              .backward = backward_activation,                      \
@@ -72,8 +74,9 @@ const struct layer_type layer_dropout = {
     .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
     .back_reads_y = true,
-    .cut = pass_cut_rows,
+    .team_cut = pass_team_cut_rows,
     .shape = shape_activation,
+    .grain = share_any,
     .scratch = scratch_activation,
     .forward = forward_activation,
     .backward = backward_activation,

@@ -5,6 +5,7 @@
 #include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
+#include "model/share.h"
 
 static const struct layer_key keys[] = {KEY_ACT, KEY_SLOPE, KEY_DROPOUT("0")};
 
@@ -54,8 +55,9 @@ const struct layer_type layer_add = {
     .layout = LAYOUT_FOLLOW,
     .inputs_most = LAYER_INPUTS_MAX,
     .acts = ACTS_ALL,
-    .cut = pass_cut_rows,
+    .team_cut = pass_team_cut_rows,
     .shape = shape_add,
+    .grain = share_any,
     .scratch = scratch_add,
     .forward = forward_add,
     .backward = backward_add,

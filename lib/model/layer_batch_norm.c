@@ -11,6 +11,7 @@
 #include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
+#include "model/share.h"
 
 enum { GROUP = 32 }; // a multiple of all blocks
 
@@ -31,6 +32,17 @@ static bool shape_batch(struct layer *layer, const struct shape *in, struct misf
     for (int i = 0; i < LAYER_STATISTICS; i++)
         layer->statistics[i] = layer->weights;
     return true;
+}
+
+// By rows where no mean is taken of them.
+static int grain_batch(const struct layer *layer, enum cut_way way) {
+    return way == CUT_MAPS || (way == CUT_ROWS && !layer_learns(layer));
+}
+
+static void share_batch(struct share *share, const struct model *model) {
+    (void)model;
+    for (int i = 0; i < LAYER_TENSORS; i++)
+        share_first(share, i, share->makes.c0, share->makes.c1);
 }
 
 static int groups_of(int n) {
@@ -236,6 +248,8 @@ const struct layer_type layer_batchnorm = {
     .back_reads_x = true,
     .back_over_x = true,
     .shape = shape_batch,
+    .grain = grain_batch,
+    .share = share_batch,
     .scratch = scratch_batch,
     .forward = forward_batch,
     .backward = backward_batch,

@@ -4,6 +4,7 @@
 
 #include "model/keys.h"
 #include "model/pass.h"
+#include "model/share.h"
 
 static bool shape_concat(struct layer *layer, const struct shape *in, struct misfit *misfit) {
     *misfit = (struct misfit){.key = "from"};
@@ -22,6 +23,18 @@ static bool shape_concat(struct layer *layer, const struct shape *in, struct mis
         }
     }
     return true;
+}
+
+// Those of the maps that each layer has among them.
+static void share_concat(struct share *share, const struct model *model) {
+    int before = 0;
+    for (int j = 0; j < share->layer.from_count; j++) {
+        struct region all = region_all(&model->layers[share->layer.from[j]].out);
+        struct region own = share->makes;
+        own.c0 -= before, own.c1 -= before;
+        share->needs[j] = region_meet(&all, &own);
+        before += all.c1;
+    }
 }
 
 // The inputs are runs of floats that take turns: whole samples, or what a block
@@ -65,8 +78,10 @@ const struct layer_type layer_concat = {
     .what = "the maps of several layers (from=A,B), one behind the other",
     .layout = LAYOUT_FOLLOW,
     .inputs_most = LAYER_INPUTS_MAX,
-    .cut = pass_cut_rows,
+    .team_cut = pass_team_cut_rows,
     .shape = shape_concat,
+    .grain = share_any,
+    .share = share_concat,
     .forward = forward_concat,
     .backward = backward_concat,
 };

@@ -10,6 +10,7 @@
 #include "model/affine.h"
 #include "model/keys.h"
 #include "model/pass.h"
+#include "model/share.h"
 
 enum {
     WEIGHTS_LARGE = 1 << 17, // that do not stay in the L2 cache
@@ -57,6 +58,29 @@ static bool shape_conv(struct layer *layer, const struct shape *in, struct misfi
     struct window window = layer_window(layer);
     layer->useful = (uint64_t)maps * (size_t)(layer->in.c / groups) * window_taps(&window);
     return true;
+}
+
+// Groups of maps stay together.
+static int grain_conv(const struct layer *layer, enum cut_way way) {
+    return way == CUT_ROWS   ? 1
+           : way == CUT_MAPS ? layer->groups > 1 ? layer->maps / layer->groups : 1
+                             : 0;
+}
+
+static void share_conv(struct share *share, const struct model *model) {
+    struct layer *layer = &share->layer;
+    int first = share->makes.c0, last = share->makes.c1, each = layer->maps / layer->groups;
+    (void)model;
+    share_window(share);
+    if (share->way == CUT_MAPS && layer->groups > 1) {
+        int inputs = layer->in.c / layer->groups;
+        share->needs[0].c0 = first / each * inputs;
+        share->needs[0].c1 = last / each * inputs;
+        layer->groups = (last - first) / each;
+    }
+    layer->maps = last - first;
+    share_first(share, 0, first, last);
+    share_first(share, 1, first, last);
 }
 
 static size_t most(size_t a, size_t b) {
@@ -304,25 +328,26 @@ static void backward_conv(const struct pass *pass) {
 
 // Threads that share a pass read the weights of their own maps only, where these are many; else
 // each reads all for its own rows, those of whole tiles where there are tiles.
-static struct cut cut_kept(const struct pass *pass) {
+static struct team_cut team_cut_kept(const struct pass *pass) {
     const struct conv_kept_kernels *kept = kept_kernels(pass->layer, pass->kernels);
     struct convolution conv = layer_convolution(pass->layer);
     int unit = kept->unit(&conv);
     bool fast = kept == pass->kernels->winograd_kept;
     bool finer = !fast && pass->layer->useful >= FINER_WORK;
     if (unit > 0 && pass->layer->weights.count > WEIGHTS_LARGE)
-        return (struct cut){.maps = unit, .finer = finer};
-    return (struct cut){.rows = fast ? WINOGRAD_ROWS : 1, .finer = finer};
+        return (struct team_cut){.maps = unit, .finer = finer};
+    return (struct team_cut){.rows = fast ? WINOGRAD_ROWS : 1, .finer = finer};
 }
 
-static struct cut cut_conv(const struct pass *pass) {
+static struct team_cut team_cut_conv(const struct pass *pass) {
     if (uses_kept(pass))
-        return cut_kept(pass);
+        return team_cut_kept(pass);
     if (uses_rows(pass))
-        return (struct cut){.maps = pass->lanes == 1 ? pass->kernels->lanes : 0, .together = true};
+        return (struct team_cut){.maps = pass->lanes == 1 ? pass->kernels->lanes : 0,
+                                 .together = true};
     bool fast = uses_winograd(pass, CONV_FORWARD);
-    return (struct cut){.rows = fast ? WINOGRAD_ROWS : 1,
-                        .finer = !fast && pass->layer->useful >= FINER_WORK};
+    return (struct team_cut){.rows = fast ? WINOGRAD_ROWS : 1,
+                             .finer = !fast && pass->layer->useful >= FINER_WORK};
 }
 
 static const char *way_conv(const struct pass *pass, enum conv_pass part) {
@@ -348,10 +373,12 @@ const struct layer_type layer_conv = {
     .undoes_relu = true,
     .bands = true,
     .shape = shape_conv,
+    .grain = grain_conv,
+    .share = share_conv,
     .scratch = scratch_conv,
     .forward = forward_conv,
     .backward = backward_conv,
-    .cut = cut_conv,
+    .team_cut = team_cut_conv,
     .kept_size = kept_size_conv,
     .keep = keep_conv,
     .way = way_conv,

@@ -7,6 +7,7 @@
 #include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
+#include "model/share.h"
 
 #define KEY_EPSILON                                                                                \
     { "epsilon", KEY_REAL, MEMBER(alpha), 1e-12, 1, "1e-05", NULL, "added to the variance" }
@@ -40,6 +41,19 @@ static bool shape_groups(struct layer *layer, const struct shape *in, struct mis
         .count = (size_t)in[0].c, .dims = {in[0].c}, .rank = 1, .fan_in = 1, .fan_out = 1};
     layer->biases = layer->weights;
     return true;
+}
+
+// Groups stay together.
+static int grain_groups(const struct layer *layer, enum cut_way way) {
+    return way == CUT_MAPS ? layer->in.c / layer->groups : 0;
+}
+
+static void share_groups(struct share *share, const struct model *model) {
+    int first = share->makes.c0, last = share->makes.c1;
+    (void)model;
+    share->layer.groups = (last - first) / grain_groups(&share->layer, CUT_MAPS);
+    share_first(share, 0, first, last);
+    share_first(share, 1, first, last);
 }
 
 static bool shape_values(struct layer *layer, const struct shape *in, struct misfit *misfit) {
@@ -106,7 +120,7 @@ static void backward_norm(const struct pass *pass) {
 
 NORM(groupnorm, "group normalisation: each group of maps less its mean, by its deviation",
      .keys = group_keys, .key_count = KEY_COUNT_OF(group_keys), .layout = LAYOUT_FOLLOW,
-     .shape = shape_groups);
+     .shape = shape_groups, .grain = grain_groups, .share = share_groups);
 NORM(layernorm, "layer normalisation: all values less their mean, by their deviation",
      .keys = layer_keys, .key_count = KEY_COUNT_OF(layer_keys), .layout = LAYOUT_PLAIN,
      .shape = shape_values);

@@ -8,6 +8,7 @@
 #include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
+#include "model/share.h"
 
 static const struct layer_key keys[] = {
     KEY_MAPS, KEY_KERNEL, KEY_STRIDE, KEY_PAD, KEY_ROUND, KEY_ACT, KEY_SLOPE, KEY_DROPOUT("0"),
@@ -35,6 +36,23 @@ static bool shape_local(struct layer *layer, const struct shape *in, struct misf
     struct window window = layer_window(layer);
     layer->useful = (uint64_t)layer->maps * (size_t)in[0].c * window_taps(&window);
     return true;
+}
+
+static int grain_local(const struct layer *layer, enum cut_way way) {
+    (void)layer;
+    return way == CUT_ROWS;
+}
+
+// Places have their own kernels, biases too.
+static void share_local(struct share *share, const struct model *model) {
+    struct layer *layer = &share->layer;
+    int first = share->makes.r0, last = share->makes.r1;
+    (void)model;
+    share_window(share);
+    share_first(share, 0, first * layer->out.w, last * layer->out.w);
+    share->boxes[1].low[1] = first;
+    share->boxes[1].high[1] = last;
+    layer->biases.dims[1] = last - first;
 }
 
 // Brief: patches (n x taps), then one pixel's outputs or error gradients (n x maps).
@@ -116,6 +134,8 @@ const struct layer_type layer_local = {
     .acts = ACTS_ALL,
     .back_reads_x = true,
     .shape = shape_local,
+    .grain = grain_local,
+    .share = share_local,
     .scratch = scratch_local,
     .forward = forward_local,
     .backward = backward_local,

@@ -3,6 +3,7 @@
 #include "kernels/kernels.h"
 #include "model/keys.h"
 #include "model/pass.h"
+#include "model/share.h"
 
 static const struct layer_key lrn_keys[] = {
     {"size", KEY_INT, MEMBER(size), 1, 1e4, "5", NULL, "neighbouring maps summed over, odd"},
@@ -24,6 +25,23 @@ static bool shape_norm(struct layer *layer, const struct shape *in, struct misfi
         return true;
     __builtin_strcpy(misfit->need, "to be odd");
     return false;
+}
+
+static int grain_norm(const struct layer *layer, enum cut_way way) {
+    (void)layer;
+    return way == CUT_ROWS;
+}
+
+// The mean by which a value is divided is one of values from each of which a mean has been taken:
+// those of twice half the window, on both sides.
+static void share_lcn(struct share *share, const struct model *model) {
+    int around = share->layer.size / 2 * 2, height = share->layer.in.h;
+    struct region *makes = &share->makes;
+    (void)model;
+    makes->r0 = makes->r0 > around ? makes->r0 - around : 0;
+    makes->r1 = makes->r1 < height - around ? makes->r1 + around : height;
+    share->needs[0] = *makes;
+    share->exact = false;
 }
 
 static void scratch_lrn(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief) {
@@ -112,8 +130,9 @@ const struct layer_type layer_lrn = {
     .undoes_relu = true,
     .bands = true,
     .pixelwise = true,
-    .cut = pass_cut_rows,
+    .team_cut = pass_team_cut_rows,
     .shape = shape_norm,
+    .grain = grain_norm,
     .scratch = scratch_lrn,
     .forward = forward_lrn,
     .backward = backward_lrn,
@@ -127,6 +146,8 @@ const struct layer_type layer_lcn = {
     .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
     .shape = shape_norm,
+    .grain = grain_norm,
+    .share = share_lcn,
     .scratch = scratch_lcn,
     .forward = forward_lcn,
     .backward = backward_lcn,

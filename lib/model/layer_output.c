@@ -40,7 +40,7 @@ static bool shape_output(struct layer *layer, const struct shape *in, struct mis
 
 // The sums of all units. False: another thread makes scores of them.
 static bool add_up(const struct pass *pass) {
-    bool shared = pass->team && affine_cut(pass).together;
+    bool shared = pass->team && affine_team_cut(pass).together;
     affine_forward(pass);
     if (shared)
         pass_meet(pass);
@@ -72,10 +72,12 @@ const struct layer_type layer_softmax = {
     .inputs_most = 1,
     .back_reads_x = true,
     .shape = shape_output,
+    .grain = affine_grain,
+    .share = affine_share,
     .scratch = affine_scratch,
     .forward = forward_softmax,
     .backward = affine_backward,
-    .cut = affine_cut,
+    .team_cut = affine_team_cut,
     .kept_size = affine_kept_size,
     .keep = affine_keep,
     .way = affine_way,
@@ -88,13 +90,16 @@ const struct layer_type layer_logistic = {
     .key_count = KEY_COUNT_OF(keys),
     .trains = true,
     .output = true,
+    .goal = GOAL_CLASSES,
     .inputs_most = 1,
     .back_reads_x = true,
     .shape = shape_output,
+    .grain = affine_grain,
+    .share = affine_share,
     .scratch = affine_scratch,
     .forward = forward_logistic,
     .backward = affine_backward,
-    .cut = affine_cut,
+    .team_cut = affine_team_cut,
     .kept_size = affine_kept_size,
     .keep = affine_keep,
     .way = affine_way,
@@ -107,13 +112,16 @@ const struct layer_type layer_linear_output = {
     .key_count = KEY_COUNT_OF(linear_keys),
     .trains = true,
     .output = true,
+    .goal = GOAL_NUMBERS,
     .inputs_most = 1,
     .back_reads_x = true,
     .shape = affine_shape,
+    .grain = affine_grain,
+    .share = affine_share,
     .scratch = affine_scratch,
     .forward = forward_linear,
     .backward = affine_backward,
-    .cut = affine_cut,
+    .team_cut = affine_team_cut,
     .kept_size = affine_kept_size,
     .keep = affine_keep,
     .way = affine_way,

@@ -6,6 +6,7 @@
 #include "kernels/pools.h"
 #include "model/keys.h"
 #include "model/pass.h"
+#include "model/share.h"
 
 static const struct layer_key keys[] = {
     KEY_SIZE_PAIR,
@@ -28,6 +29,13 @@ static bool shape_pool(struct layer *layer, const struct shape *in, struct misfi
     if (layer->stride.w == 0)
         layer->stride.w = layer->kernel.w;
     return window_shape(layer, "size", misfit);
+}
+
+static void share_pool(struct share *share, const struct model *model) {
+    (void)model;
+    share_window(share);
+    share->needs[0].c0 = share->makes.c0;
+    share->needs[0].c1 = share->makes.c1;
 }
 
 static void scratch_winners(const struct layer *layer, int n, bool train, size_t *kept,
@@ -123,8 +131,10 @@ static void backward_l2(const struct pass *pass) {
                                         .key_count = KEY_COUNT_OF(keys),                           \
                                         .layout = LAYOUT_FOLLOW,                                   \
                                         .inputs_most = 1,                                          \
-                                        .cut = pass_cut_rows,                                      \
+                                        .team_cut = pass_team_cut_rows,                            \
                                         .shape = shape_pool,                                       \
+                                        .grain = share_any,                                        \
+                                        .share = share_pool,                                       \
                                         __VA_ARGS__}
 
 POOL(layer_maxpool, "maxpool", "the maximum of each window", .scratch = scratch_winners,

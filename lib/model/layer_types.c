@@ -1,13 +1,13 @@
 // The table of all types of layers.
 #include <string.h>
 
-#include "model/layer.h"
+#include "model/keys.h"
 
 extern const struct layer_type layer_input, layer_conv, layer_local, layer_maxpool, layer_avgpool,
     layer_l2pool, layer_lrn, layer_lcn, layer_batchnorm, layer_groupnorm, layer_layernorm,
     layer_dense, layer_dropout, layer_relu, layer_tanh, layer_sigmoid, layer_linear, layer_leaky,
     layer_elu, layer_softplus, layer_relu6, layer_gelu, layer_silu, layer_hardswish, layer_concat,
-    layer_add, layer_softmax;
+    layer_add, layer_softmax, layer_logistic, layer_linear_output;
 
 const struct layer_type *const *layer_types(size_t *count) {
     static const struct layer_type *const types[] = {
@@ -26,6 +26,9 @@ const struct layer_key *layer_common_keys(size_t *count) {
     static const struct layer_key keys[] = {
         {"from", KEY_LAYERS, offsetof(struct layer, from), 0, 0, "", NULL,
          "names of the layers read, as a or a,b; by default the layer above"},
+        {"cut", KEY_CHOICE, offsetof(struct layer, cut), 0, 0, "auto", cut_names,
+         "how partitions divide the layer: rows, maps, units, inputs, none; auto: with few bytes "
+         "between them"},
         {"init", KEY_INIT, 0, 0, 0, "", NULL,
          "initial weights: he, standard, glorot, small, normal:DEVIATION, uniform:HALFWIDTH, "
          "zero or one; by default one for norms, standard for outputs that read dense layers, else "

@@ -3,6 +3,7 @@
 #include "kernels/blocks.h"
 #include "kernels/kernels.h"
 #include "kernels/shapes.h"
+#include "model/exchange.h"
 #include "model/keys.h"
 #include "model/layer.h"
 
@@ -12,6 +13,8 @@ bool layout_gains(const struct layer *layer) {
 }
 
 bool layout_blocked(const struct layer *layer, const bool *blocked) {
+    if (layer->exchange)
+        return layer->exchange->blocked;
     switch (layer->type->layout) {
     case LAYOUT_PLAIN:
         return false;
@@ -57,7 +60,8 @@ int layout_lanes_most(const struct kernels *kernels, int n) {
     return lanes < kernels->lanes ? lanes : kernels->lanes;
 }
 
-int layout_lanes(const struct model *model, const struct kernels *kernels, int n) {
+int layout_lanes(const struct model *part, const struct kernels *kernels, int n) {
+    const struct model *model = part->uncut ? part->uncut : part;
     int best = 0;
     double least = layout_cost(model, kernels, n, 0);
     for (int lanes = 1; lanes <= layout_lanes_most(kernels, n); lanes *= 2) {

@@ -19,7 +19,7 @@ bool layout_gains(const struct layer *layer);
 bool layout_blocked(const struct layer *layer, const bool *blocked);
 
 // The lanes of the blocks in which a pass of n samples is expected to be fastest;
-// 0: plain samples.
+// 0: plain samples. Of a partition's model as of the whole one.
 int layout_lanes(const struct model *model, const struct kernels *kernels, int n);
 
 // The most lanes that such a pass may give to a block.

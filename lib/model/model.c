@@ -96,10 +96,7 @@ int model_classes(const struct model *model) {
 }
 
 enum goal model_goal(const struct model *model) {
-    const struct layer_type *type = model_output(model)->type;
-    return type == &layer_linear_output ? GOAL_NUMBERS
-           : type == &layer_logistic    ? GOAL_CLASSES
-                                        : GOAL_CLASS;
+    return model_output(model)->type->goal;
 }
 
 size_t layer_parameters(const struct layer *layer) {

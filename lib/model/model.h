@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "kernels/activations.h"
+#include "model/region.h"
 
 struct error;
 
@@ -31,6 +32,10 @@ enum init {
     INIT_ONE
 };
 enum rounding { ROUND_DOWN, ROUND_UP };
+// How the outputs of a layer are divided among partitions (model/cut.h): by rows; by maps, or units
+// of a flat vector; by units each of which is the sum of what each partition makes of its inputs;
+// or not at all.
+enum cut_way { CUT_AUTO, CUT_ROWS, CUT_MAPS, CUT_UNITS, CUT_INPUTS, CUT_NONE };
 enum loss_kind { LOSS_SQUARED, LOSS_HUBER };
 
 struct pair { // height x width, of kernels, strides and paddings
@@ -38,6 +43,7 @@ struct pair { // height x width, of kernels, strides and paddings
 };
 
 struct layer_type;
+struct exchange;
 
 #define LAYER_INPUTS_MAX 32
 #define LAYER_STATISTICS 2
@@ -83,6 +89,14 @@ struct layer {
     float rate;       // multiplier of the learning rate
     float decay;      // weight decay of this layer; below 0: that of the command line
     char *ops;        // input: operations on each picture
+    enum cut_way cut; // over several partitions
+
+    // Of a layer of a partition's model: what the uncut layer gives, and which of that this one
+    // does. Else all of it.
+    struct shape whole;
+    struct region region;
+    const struct exchange *exchange; // of a layer by which partitions exchange outputs; or NULL
+    int partition;                   // of such a layer
 
     // One behind the other; count 0: none. Statistics, the running mean and variance of
     // batchnorm, are no part of the loss: their gradient is how far they are from those of the
@@ -104,6 +118,8 @@ struct model {
     int layer_count;
     size_t parameter_count;
     uint64_t connections;
+    // Of a partition's model the whole one, by which all partitions choose their blocks; or NULL.
+    const struct model *uncut;
 };
 
 // Reads text (NUL-terminated; CRLF and a byte-order mark are accepted).

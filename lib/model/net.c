@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/invariant.h"
 #include "kernels/blocks.h"
 #include "kernels/kernels.h"
 #include "model/net_inside.h"
@@ -41,6 +42,10 @@ void net_watched(struct net *net, net_watch *watch, void *self) {
 void net_offered(struct net *net, net_offer *offer, void *self) {
     net->offer = offer;
     net->taker = self;
+}
+
+void net_wired(struct net *net, const struct net_wire *wire) {
+    net->wire = *wire;
 }
 
 void net_adds(struct net *net, bool adds) {
@@ -143,17 +148,42 @@ static void forward_node(struct net *net, struct node *node, const float *parame
         forward_layer(net, node, parameters, range);
 }
 
-void net_forward(struct net *net, const float *parameters, const float *input, int n,
-                 const uint64_t *draw, uint64_t seed) {
+static void forward_stack(struct net *net, const struct node *node) {
+    for (int p = 0; p < part_count(net, node); p++)
+        for (int l = node->first; l < node->last; l++)
+            forward_node(net, &net->nodes[l], net->progress.parameters,
+                         range_of(net, &net->nodes[l], p));
+}
+
+// False: it waits.
+static bool go_forward(struct net *net) {
+    int *at = &net->progress.at;
+    while (*at < net->model->layer_count) {
+        struct node *node = &net->nodes[*at];
+        if (!node->pass.layer->exchange)
+            forward_stack(net, node);
+        else if (!net_exchange(net, node))
+            return false;
+        *at = node->last;
+    }
+    return true;
+}
+
+void net_begin_forward(struct net *net, const float *parameters, const float *input, int n,
+                       const uint64_t *draw, uint64_t seed) {
     net_lay_out(net, n);
     net->input = input;
     net->draw = draw;
     for (int i = 0; i < net->model->layer_count; i++)
         net->nodes[i].pass.seed = seed;
-    for (int i = 0; i < net->model->layer_count; i = net->nodes[i].last)
-        for (int p = 0; p < part_count(net, &net->nodes[i]); p++)
-            for (int l = i; l < net->nodes[i].last; l++)
-                forward_node(net, &net->nodes[l], parameters, range_of(net, &net->nodes[l], p));
+    net->progress = (struct progress){.pass = NET_FORWARD, .parameters = parameters};
+}
+
+void net_forward(struct net *net, const float *parameters, const float *input, int n,
+                 const uint64_t *draw, uint64_t seed) {
+    net_begin_forward(net, parameters, input, n, draw, seed);
+    bool done = net_go(net);
+    INVARIANT(done);
 }
 
 const float *net_scores(const struct net *net) {
@@ -168,29 +198,6 @@ void net_last_outputs(const struct net *net, float *to) {
                                       net->lanes);
     else
         memcpy(to, node->y, (size_t)net->n * shape_size(*shape) * sizeof *to);
-}
-
-// Adds up what the readers of a layer, two at least, have written for it.
-static void gather_errors(const struct net *net, const struct node *node) {
-    const struct pass *pass = &node->pass;
-    size_t size = (size_t)pass->places * shape_size(pass->layer->out);
-    size_t at = (size_t)(pass->dy - node->dy);
-    const float *first = NULL;
-    int seen = 0;
-    for (int i = pass->layer->index + 1; i < net->model->layer_count; i++) {
-        const struct node *reader = &net->nodes[i];
-        for (int j = 0; j < reader->pass.layer->from_count; j++) {
-            if (reader->pass.layer->from[j] != pass->layer->index)
-                continue;
-            const float *errors = reader->errors[j] + at;
-            if (++seen == 1)
-                first = errors;
-            else if (seen == 2)
-                pass->kernels->add(pass->dy, first, errors, size);
-            else
-                pass->kernels->axpy(pass->dy, errors, size, 1);
-        }
-    }
 }
 
 static bool adds_up(const struct node *node, bool first) {
@@ -229,8 +236,8 @@ static void backward_layer(struct net *net, struct node *node, const float *para
                            float *gradient, struct block_range range) {
     struct pass *pass = &node->pass;
     net_view(net, node, range);
-    if (node->readers > 1)
-        gather_errors(net, node);
+    if (node->writers > 1)
+        net_gather_errors(net, node);
     if (!node->fused.within) {
         set_gradient(net, node, parameters, gradient, is_first_gradient(net, range, 0));
         node->taken = false;
@@ -263,8 +270,8 @@ static void backward_bands(struct net *net, struct node *node, const float *para
     while (pool->next)
         pool = next_of(net, pool);
     net_view(net, pool, range);
-    if (pool->readers > 1)
-        gather_errors(net, pool);
+    if (pool->writers > 1)
+        net_gather_errors(net, pool);
     for (int row = 0; row < node->rows; row += node->band)
         backward_band(net, node, parameters, gradient, range, row);
 }
@@ -279,25 +286,59 @@ static void backward_node(struct net *net, struct node *node, const float *param
         backward_layer(net, node, parameters, gradient, range);
 }
 
-void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
-                  float *gradient, net_ready *ready, void *self) {
-    if (!net_output_node(net)->wanted)
-        return;
-    net_output_error(net, labels, scale);
+static void tell_ready(const struct net *net, const struct layer *layer) {
+    const struct progress *p = &net->progress;
+    if (p->ready && layer_learns(layer) && !net->nodes[layer->index].taken)
+        p->ready(p->self, layer, p->gradient + layer->weights.offset);
+}
+
+static void backward_stack(struct net *net, const struct node *node) {
+    const struct progress *p = &net->progress;
+    for (int part = 0; part < part_count(net, node); part++)
+        for (int l = node->last - 1; l >= node->first; l--)
+            if (net->nodes[l].wanted)
+                backward_node(net, &net->nodes[l], p->parameters, p->gradient,
+                              range_of(net, node, part));
+    for (int l = node->last - 1; l >= node->first; l--)
+        tell_ready(net, &net->model->layers[l]);
+}
+
+// False: it waits.
+static bool go_backward(struct net *net) {
+    int *end = &net->progress.at;
+    while (*end > 1) {
+        struct node *node = &net->nodes[*end - 1];
+        if (!node->pass.layer->exchange)
+            backward_stack(net, node);
+        else if (node->wanted && !net_exchange(net, node))
+            return false;
+        *end = node->first;
+    }
+    return true;
+}
+
+void net_begin_backward(struct net *net, const float *parameters, const int32_t *labels,
+                        float scale, float *gradient, net_ready *ready, void *self) {
+    const struct node *last = net_output_node(net);
+    if (last->wanted && last->pass.layer->type->output)
+        net_output_error(net, labels, scale);
     for (int i = 0; i < net->model->layer_count; i++)
         net->nodes[i].pass.scale = scale;
-    for (int end = net->model->layer_count, first; end > 1; end = first) {
-        const struct node *node = &net->nodes[end - 1];
-        first = node->first;
-        for (int p = 0; p < part_count(net, node); p++)
-            for (int l = end - 1; l >= first; l--)
-                if (net->nodes[l].wanted)
-                    backward_node(net, &net->nodes[l], parameters, gradient,
-                                  range_of(net, node, p));
-        for (int l = end - 1; l >= first; l--) {
-            const struct layer *layer = &net->model->layers[l];
-            if (ready && layer_learns(layer) && !net->nodes[l].taken)
-                ready(self, layer, gradient + layer->weights.offset);
-        }
-    }
+    net->progress = (struct progress){.pass = NET_BACKWARD,
+                                      .at = net->model->layer_count,
+                                      .parameters = parameters,
+                                      .gradient = gradient,
+                                      .ready = ready,
+                                      .self = self};
+}
+
+void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
+                  float *gradient, net_ready *ready, void *self) {
+    net_begin_backward(net, parameters, labels, scale, gradient, ready, self);
+    bool done = net_go(net);
+    INVARIANT(done);
+}
+
+bool net_go(struct net *net) {
+    return (net->progress.pass == NET_FORWARD ? go_forward : go_backward)(net);
 }

@@ -88,7 +88,8 @@ void net_last_outputs(const struct net *net, float *to);
 
 // Sum over the n samples of the cross-entropy against labels[0..n), in training smoothed, and each
 // class weighted, as the output layer asks; a sample whose label is below 0 (it has none) adds
-// nothing. Of samples that have other targets see net_targets.
+// nothing. Of samples that have other targets see net_targets. Of a partition's net the share of
+// its own outputs; 0: it has none.
 double net_loss(const struct net *net, const int32_t *labels);
 
 // Offered the gradient of a dense layer before it is computed, as the product that
@@ -130,5 +131,37 @@ void net_adds(struct net *net, bool adds);
 // be NULL; it may change the parameters of the layer it is told about.
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
                   float *gradient, net_ready *ready, void *self);
+
+// --- partitions -------------------------------------------------------------------------
+//
+// The net of a partition (model/cut.h) waits in its passes for what others send: "We use a dataflow
+// framework to trigger progress on individual images based on arrival of data from remote machines"
+// (Adam 3.2.5). So its thread begins a pass, and goes on with it, or with that of another net, when
+// something has come.
+
+// What carries pieces of an exchange from partition to partition.
+struct net_wire {
+    // Whether what was sent last in this exchange, pass and direction has gone: its floats are the
+    // net's to write.
+    bool (*gone)(void *self, int exchange, enum net_pass pass, int to);
+    // Takes `count` floats, which stay as they are until they have gone.
+    void (*send)(void *self, int exchange, enum net_pass pass, int to, const float *floats,
+                 size_t count);
+    // `count` floats that `from` has sent; NULL: not yet. `read` says that they have been read.
+    const float *(*receive)(void *self, int exchange, enum net_pass pass, int from, size_t count);
+    void (*read)(void *self, int exchange, enum net_pass pass, int from);
+    void *self;
+};
+// From the next pass on.
+void net_wired(struct net *net, const struct net_wire *wire);
+
+// As net_forward and net_backward, whose arguments stay valid until the pass is done.
+// net_backward's `ready` is told meanwhile.
+void net_begin_forward(struct net *net, const float *parameters, const float *input, int n,
+                       const uint64_t *draw, uint64_t seed);
+void net_begin_backward(struct net *net, const float *parameters, const int32_t *labels,
+                        float scale, float *gradient, net_ready *ready, void *self);
+// Goes on with the pass that was begun. False: it waits for another partition.
+bool net_go(struct net *net);
 
 #endif

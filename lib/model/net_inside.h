@@ -32,7 +32,8 @@ struct node {
     struct fused fused;
     bool wanted, blocked;
     bool taken;                      // somebody took its gradient as a product (net_offer)
-    int readers;                     // layers that read its output
+    int readers;                     // layers that read its output,
+    int writers;                     // and those of them that write error gradients of it
     float *y, *dy, *kept;            // of all samples
     float *turned[LAYER_INPUTS_MAX]; // copies of inputs
     float *errors[LAYER_INPUTS_MAX]; // where the error gradients of inputs go; NULL: nowhere
@@ -45,6 +46,17 @@ struct node {
     int rows;           // of those that are wanted
     int next;           // the layer that takes each band from this one,
     int prev;           // and that which gives it; 0: none
+};
+
+// A pass that was begun.
+struct progress {
+    enum net_pass pass;
+    int at;   // the layer where the next stack begins, or that behind its last
+    int step; // of the exchange at hand
+    const float *parameters;
+    float *gradient;
+    net_ready *ready;
+    void *self;
 };
 
 struct net {
@@ -68,6 +80,8 @@ struct net {
     void *watcher;
     net_offer *offer;
     void *taker;
+    struct net_wire wire;
+    struct progress progress;
 };
 
 // Blocks of a pass, for layers that have blocks; others know only whole passes.
@@ -122,5 +136,10 @@ void net_lay_bands(struct net *net);
 // one block, that begins at this row.
 void net_view_band(struct net *net, struct node *node, struct block_range range, int row,
                    enum net_pass pass);
+
+// Of the pass in hand: that of an exchange layer, as far as it can. False: it waits. And adds up
+// what the readers of a layer, two at least, have written for it.
+bool net_exchange(struct net *net, struct node *node);
+void net_gather_errors(const struct net *net, const struct node *node);
 
 #endif

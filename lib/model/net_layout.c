@@ -30,7 +30,7 @@ static bool sees_blocks_together(const struct net *net, const struct layer *laye
 
 static bool may_stack(const struct net *net, int i) {
     const struct layer *layer = &net->model->layers[i];
-    return net->nodes[i].blocked && net_by_block(layer, net->lanes) &&
+    return net->nodes[i].blocked && !layer->exchange && net_by_block(layer, net->lanes) &&
            !sees_blocks_together(net, layer);
 }
 

@@ -14,6 +14,7 @@ static double log_loss(float probability) {
 struct targets {
     bool one_vs_all;
     int classes;
+    int first, end; // of these, those whose scores the net has: all, but in a partition
     // Those of the label 1, the others 0; or, in training, as the output layer smooths them.
     float label, others;
     const float *weights; // of classes, in training; NULL: all count alike
@@ -21,12 +22,19 @@ struct targets {
 
 static struct targets targets_of(const struct net *net) {
     const struct layer *layer = model_output(net->model);
-    bool trains = net->mode == NET_TRAIN, one_vs_all = layer->type == &layer_logistic;
-    int classes = model_classes(net->model);
+    bool trains = net->mode == NET_TRAIN, one_vs_all = layer->type->goal == GOAL_CLASSES;
+    int classes = layer->whole.c;
     float share = trains ? layer->smoothing : 0;
     float others = share / (one_vs_all ? 2 : (float)classes);
-    return (struct targets){one_vs_all, classes, 1 - share + others, others,
-                            trains ? layer->class_weights.at : NULL};
+    return (struct targets){
+        .one_vs_all = one_vs_all,
+        .classes = classes,
+        .first = layer->region.c0,
+        .end = layer->region.c1,
+        .label = 1 - share + others,
+        .others = others,
+        .weights = trains ? layer->class_weights.at : NULL,
+    };
 }
 
 // What class c of a sample of this label counts: with softmax as that class, "each class's part of
@@ -53,7 +61,7 @@ void net_mixed(struct net *net, const int32_t *other, const float *share) {
 }
 
 static bool is_label(const struct net *net, int label) {
-    return label >= 0 && label < model_classes(net->model);
+    return label >= 0 && label < model_output(net->model)->whole.c;
 }
 
 // A sample's two labels. The second has no part in what was not mixed.
@@ -77,22 +85,26 @@ double net_score_loss(bool one_vs_all, float score, float target) {
 }
 
 static double label_loss(const struct targets *t, const float *scores, int label) {
-    double loss =
-        (double)weight_of(t, label, label) * net_score_loss(t->one_vs_all, scores[label], t->label);
-    for (int c = 0; (t->one_vs_all || t->others > 0) && c < t->classes; c++)
+    double loss = 0;
+    if (label >= t->first && label < t->end)
+        loss = (double)weight_of(t, label, label) *
+               net_score_loss(t->one_vs_all, scores[label - t->first], t->label);
+    for (int c = t->first; (t->one_vs_all || t->others > 0) && c < t->end; c++)
         if (c != label)
             loss += (double)weight_of(t, c, label) *
-                    net_score_loss(t->one_vs_all, scores[c], t->others);
+                    net_score_loss(t->one_vs_all, scores[c - t->first], t->others);
     return loss;
 }
 
 double net_loss(const struct net *net, const int32_t *labels) {
+    if (!model_output(net->model)->type->output)
+        return 0;
     if (net_has_targets(net))
         return net_target_loss(net, labels);
     const float *scores = net_scores(net);
     const struct targets targets = targets_of(net);
     double loss = 0;
-    for (int i = 0; i < net->n; i++, scores += targets.classes) {
+    for (int i = 0; i < net->n; i++, scores += targets.end - targets.first) {
         struct mixed_label of = label_of(net, labels, i);
         if (!is_label(net, of.label))
             continue;
@@ -110,9 +122,10 @@ double net_loss(const struct net *net, const int32_t *labels) {
 static void add_errors(const struct targets *t, float *error, const float *score, int label,
                        float scale) {
     float all = weight_of_all(t, label);
-    for (int c = 0; c < t->classes; c++) {
+    for (int c = t->first; c < t->end; c++) {
         float target = c == label ? t->label : t->others;
-        error[c] += scale * (all * score[c] - weight_of(t, c, label) * target);
+        error[c - t->first] +=
+            scale * (all * score[c - t->first] - weight_of(t, c, label) * target);
     }
 }
 
@@ -123,7 +136,7 @@ void net_output_error(struct net *net, const int32_t *labels, float scale) {
     }
     const struct pass *pass = &net_output_node(net)->pass;
     const struct targets targets = targets_of(net);
-    size_t classes = (size_t)targets.classes;
+    size_t classes = (size_t)(targets.end - targets.first);
     memset(pass->dy, 0, (size_t)net->n * classes * sizeof *pass->dy);
     for (int i = 0; i < net->n; i++) {
         struct mixed_label of = label_of(net, labels, i);

@@ -2,8 +2,17 @@
 
 #include "core/error.h"
 #include "kernels/blocks.h"
+#include "model/exchange.h"
 #include "model/layout.h"
 #include "model/net_inside.h"
+
+// Whether error gradients of a layer are wanted.
+static bool is_wanted(const struct layer *layer, const struct node *nodes) {
+    bool wanted = layer->exchange ? layer->exchange->errors : layer_learns(layer);
+    for (int j = 0; !layer->exchange && j < layer->from_count; j++)
+        wanted |= nodes[layer->from[j]].wanted;
+    return wanted && !layer->type->stops;
+}
 
 // Whether anything at or below each layer learns, who reads it, whether it may be laid
 // out in blocks, and what it does for its neighbours.
@@ -16,9 +25,9 @@ static bool mark_nodes(const struct model *model, enum net_mode mode, struct nod
     for (int i = 0; whole && i < model->layer_count; i++) {
         const struct layer *layer = &model->layers[i];
         nodes[i].blocked = blocked[i] = layout_blocked(layer, blocked);
-        nodes[i].wanted = layer_learns(layer);
-        for (int j = 0; j < layer->from_count; j++)
-            nodes[i].wanted |= nodes[layer->from[j]].wanted;
+        nodes[i].wanted = is_wanted(layer, nodes);
+        for (int j = 0; nodes[i].wanted && j < layer->from_count; j++)
+            nodes[layer->from[j]].writers++;
     }
     if (whole)
         fuse(model, readers, mode == NET_FOLDED, fused);
@@ -36,7 +45,7 @@ static bool mark_nodes(const struct model *model, enum net_mode mode, struct nod
 static void take_branch_errors(struct net *net, struct node *node, const struct layer *layer) {
     for (int j = 0; j < layer->from_count; j++) {
         const struct node *from = net_from(net, layer, j);
-        if (from->wanted && from->readers > 1)
+        if (from->wanted && from->writers > 1)
             node->errors[j] =
                 arena_take(&net->arena, net_input_size(net, from, layer, j), sizeof(float));
     }
@@ -120,7 +129,7 @@ static void connect_passes(struct net *net) {
         for (int j = 0; j < pass->layer->from_count; j++) {
             const struct node *from = net_from(net, pass->layer, j);
             pass->in[j] = net->model->layers[pass->layer->from[j]].out;
-            if (from->readers == 1)
+            if (node->wanted && from->writers == 1)
                 node->errors[j] = from->wanted ? from->dy : NULL;
         }
     }

@@ -16,13 +16,14 @@ bool net_has_targets(const struct net *net) {
     return net->targets || model_goal(net->model) == GOAL_NUMBERS;
 }
 
+// Of output c of the whole model.
 static float target_of(const struct net *net, const int32_t *labels, int i, int c) {
-    int outputs = model_classes(net->model);
+    int outputs = model_output(net->model)->whole.c;
     return net->targets ? net->targets[(size_t)i * (size_t)outputs + (size_t)c] : labels[i] == c;
 }
 
 static bool counts(const struct net *net, const int32_t *labels, int i) {
-    return net->targets || (labels[i] >= 0 && labels[i] < model_classes(net->model));
+    return net->targets || (labels[i] >= 0 && labels[i] < model_output(net->model)->whole.c);
 }
 
 // --- one output ---------------------------------------------------------------------------
@@ -35,7 +36,7 @@ struct cost {
 
 // "r^2 / 2 for |r| up to delta, delta (|r| - delta / 2) beyond" (Huber 1964).
 static struct cost number_cost(const struct layer *layer, float error) {
-    float outputs = (float)layer->units, delta = layer->delta, size = fabsf(error);
+    float outputs = (float)layer->whole.c, delta = layer->delta, size = fabsf(error);
     if (layer->loss == LOSS_SQUARED)
         return (struct cost){(double)error * (double)error / (double)outputs, 2 * error / outputs};
     if (size <= delta)
@@ -55,12 +56,14 @@ static struct cost class_cost(const struct net *net, int c, float score, float t
                          weight * (score - target)};
 }
 
-static struct cost cost_of(const struct net *net, const int32_t *labels, int i, int c,
+// Of score c of those that the net has.
+static struct cost cost_of(const struct net *net, const int32_t *labels, int i, int own,
                            float score) {
     const struct layer *layer = model_output(net->model);
+    int c = layer->region.c0 + own;
     float target = target_of(net, labels, i, c);
-    return layer->type == &layer_linear_output ? number_cost(layer, score - target)
-                                               : class_cost(net, c, score, target);
+    return layer->type->goal == GOAL_NUMBERS ? number_cost(layer, score - target)
+                                             : class_cost(net, c, score, target);
 }
 
 // --- all of them --------------------------------------------------------------------------

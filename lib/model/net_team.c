@@ -69,7 +69,7 @@ static void cut_rows(struct pass *pass, struct part rows) {
 }
 
 // Brings the pass to part number `index` of `count`. False: it is empty.
-static bool cut_pass(struct pass *pass, struct cut cut, int index, int count) {
+static bool cut_pass(struct pass *pass, struct team_cut cut, int index, int count) {
     if (cut.maps > 0) {
         struct part maps = part_of(pass->layer->out.c, cut.maps, index, count);
         pass->first = maps.first, pass->end = maps.last;
@@ -81,10 +81,10 @@ static bool cut_pass(struct pass *pass, struct cut cut, int index, int count) {
     return rows.first < rows.last;
 }
 
-static struct cut cut_of(const struct pass *pass) {
+static struct team_cut cut_of(const struct pass *pass) {
     const struct layer_type *type = pass->layer->type;
-    struct cut cut = type->cut ? type->cut(pass) : (struct cut){0};
-    return cut.maps == 0 && pass->lanes == 0 ? (struct cut){0} : cut;
+    struct team_cut cut = type->team_cut ? type->team_cut(pass) : (struct team_cut){0};
+    return cut.maps == 0 && pass->lanes == 0 ? (struct team_cut){0} : cut;
 }
 
 // --- passes -------------------------------------------------------------------------
@@ -96,7 +96,7 @@ static void meet(void *self) {
 }
 
 // Each has the part of its number, then whichever is left; where they meet in the pass, only one.
-static void forward_parts(struct net_team *team, struct pass *pass, struct cut cut) {
+static void forward_parts(struct net_team *team, struct pass *pass, struct team_cut cut) {
     const struct pass whole = *pass;
     _Atomic int *taken = &team->taken[pass->layer->index];
     int threads = team->threads, count = threads * (cut.finer ? FINER : 1);
@@ -119,7 +119,7 @@ static void forward_node(struct net_team *team, struct net *net, struct node *no
         meet(team);
     }
     net_set_parameters(pass, team->parameters, NULL);
-    struct cut cut = cut_of(pass);
+    struct team_cut cut = cut_of(pass);
     if (cut.maps > 0 || cut.rows > 0) {
         pass->team = &team->shared;
         pass->number = number;

@@ -39,12 +39,25 @@ static void draw_sample(float *mask, size_t size, float keep, struct random rand
     }
 }
 
-// The numbers depend on the sample and the layer, not on the thread or the batch.
+// Of a region the numbers that it has in the whole layer: of each map a run, or one of all.
+static void draw_region(float *mask, const struct layer *layer, struct random random) {
+    const struct region *region = &layer->region;
+    size_t w = (size_t)layer->out.w, map = (size_t)layer->whole.h * w;
+    bool all = layer->out.h == layer->whole.h;
+    int maps = all ? 1 : layer->out.c;
+    size_t size = shape_size(layer->out) / (size_t)maps;
+    for (int c = 0; c < maps; c++, mask += size) {
+        struct random there = random;
+        random_skip(&there, (size_t)(region->c0 + c) * map + (size_t)region->r0 * w);
+        draw_sample(mask, size, 1.0f - layer->dropout, there);
+    }
+}
+
+// The numbers depend on the sample and the layer, not on the thread, the batch or the partition.
 static void draw_samples(const struct pass *pass, float *mask) {
     const struct layer *layer = pass->layer;
-    size_t size = shape_size(layer->out);
-    for (int i = 0; i < pass->n; i++, mask += size)
-        draw_sample(mask, size, 1.0f - layer->dropout,
+    for (int i = 0; i < pass->n; i++, mask += shape_size(layer->out))
+        draw_region(mask, layer,
                     random_stream(pass->seed, pass->draw[i], (uint64_t)layer->stream + 1));
 }
 
@@ -111,9 +124,9 @@ void pass_meet(const struct pass *pass) {
     pass->team->meet(pass->team->self);
 }
 
-struct cut pass_cut_rows(const struct pass *pass) {
+struct team_cut pass_team_cut_rows(const struct pass *pass) {
     (void)pass;
-    return (struct cut){.rows = 1};
+    return (struct team_cut){.rows = 1};
 }
 
 size_t pass_above(const struct pass *pass) {

@@ -67,7 +67,7 @@ void pass_activate_back(const struct pass *pass, float *kept);
 // Waits for the other threads of the team, which wait for this one.
 void pass_meet(const struct pass *pass);
 // layer_type.cut of layers whose passes may be of any rows.
-struct cut pass_cut_rows(const struct pass *pass);
+struct team_cut pass_team_cut_rows(const struct pass *pass);
 // Where pass->undoes: takes dx[0] back through the relu that x[0] came from.
 void pass_undo(const struct pass *pass);
 // Outputs that the pass writes, if it writes all maps.

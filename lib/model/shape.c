@@ -3,7 +3,10 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "model/cut.h"
+#include "model/keys.h"
 #include "model/script.h"
+#include "model/share.h"
 
 // Kernels count the values of a layer, and the inputs of one of its outputs, in
 // an int; parameters fit in 4 TiB.
@@ -84,6 +87,27 @@ static bool place_parameters(struct layer *layer, size_t *end) {
     return fits;
 }
 
+// "units, inputs or none": what the layer may be cut by.
+static void put_ways(char text[80], const struct layer *layer) {
+    size_t used = 0;
+    for (enum cut_way way = CUT_ROWS; way < CUT_NONE; way++)
+        if (way != CUT_UNITS && share_may(layer, way))
+            used += (size_t)snprintf(text + used, 80 - used, "%s%s", used ? ", " : "",
+                                     cut_way_name(layer, way));
+    snprintf(text + used, 80 - used, "%snone", used ? " or " : "");
+}
+
+static int check_cut(const struct script *script, const struct layer *layer, struct error *err) {
+    enum cut_way way = layer->cut == CUT_UNITS ? CUT_MAPS : layer->cut;
+    char ways[80];
+    if (way == CUT_AUTO || share_may(layer, way))
+        return STATUS_OK;
+    const struct word *word = script_word(&script->statements[layer->index], "cut", 3);
+    put_ways(ways, layer);
+    return script_error_word(script, word, err, "%s: cut=%s is not for this layer, but %s",
+                             layer->type->name, cut_names[layer->cut], ways);
+}
+
 static int resolve_layer(struct model *model, const struct script *script, struct layer *layer,
                          struct error *err) {
     struct shape in[LAYER_INPUTS_MAX];
@@ -94,7 +118,11 @@ static int resolve_layer(struct model *model, const struct script *script, struc
     struct misfit misfit = {0};
     if (!layer->type->shape(layer, in, &misfit))
         return misfit_error(model, script, layer, &misfit, err);
+    layer->whole = layer->out;
+    layer->region = region_all(&layer->out);
     int status = check_size(script, layer, err);
+    if (status == STATUS_OK)
+        status = check_cut(script, layer, err);
     if (status != STATUS_OK)
         return status;
     if (!place_parameters(layer, &model->parameter_count))

@@ -78,17 +78,16 @@ static const struct column columns[] = {
 
 enum { CELL = 80 };
 
-// "260", "1.0K", "2.3M": three digits or so, in powers of 1024.
-static void bytes_text(char *text, size_t size, size_t bytes) {
+void table_bytes(char text[TABLE_BYTES], size_t bytes) {
     static const char units[] = "KMGTPE";
     double value = (double)bytes;
     int unit = -1;
     for (; value >= 1023.95; unit++)
         value /= 1024;
     if (unit < 0)
-        snprintf(text, size, "%zu", bytes);
+        snprintf(text, TABLE_BYTES, "%zu", bytes);
     else
-        snprintf(text, size, value < 9.95 ? "%.1f%c" : "%.0f%c", value, units[unit]);
+        snprintf(text, TABLE_BYTES, value < 9.95 ? "%.1f%c" : "%.0f%c", value, units[unit]);
 }
 
 // "c1,c2", or as much of it as a cell holds.
@@ -105,11 +104,11 @@ static void reads_text(char text[CELL], const struct model *model, const struct 
 static void layer_row(struct columns *table, const struct model *model, const struct layer *layer,
                       int batch) {
     size_t parameters = layer_parameters(layer);
-    char reads[CELL], shape[SHAPE_TEXT], activations[CELL], update[CELL];
+    char reads[CELL], shape[SHAPE_TEXT], activations[TABLE_BYTES], update[TABLE_BYTES];
     reads_text(reads, model, layer);
     shape_text(shape, layer->out);
-    bytes_text(activations, CELL, layer_activations(layer, batch));
-    bytes_text(update, CELL, product_or_most(parameters, sizeof(float)));
+    table_bytes(activations, layer_activations(layer, batch));
+    table_bytes(update, product_or_most(parameters, sizeof(float)));
     columns_cell(table, "%d", layer->line);
     columns_cell(table, "%s", layer->name);
     columns_cell(table, "%s", layer->type->name);
@@ -123,11 +122,11 @@ static void layer_row(struct columns *table, const struct model *model, const st
 
 static void put_total_row(struct columns *table, const struct model *model, int batch) {
     size_t sum = 0;
-    char activations[CELL], update[CELL];
+    char activations[TABLE_BYTES], update[TABLE_BYTES];
     for (int i = 0; i < model->layer_count; i++)
         sum = sum_or_most(sum, layer_activations(&model->layers[i], batch));
-    bytes_text(activations, CELL, sum);
-    bytes_text(update, CELL, product_or_most(model->parameter_count, sizeof(float)));
+    table_bytes(activations, sum);
+    table_bytes(update, product_or_most(model->parameter_count, sizeof(float)));
     columns_cell(table, "%s", "");
     columns_cell(table, "total");
     for (int empty = 0; empty < 3; empty++)
@@ -140,11 +139,11 @@ static void put_total_row(struct columns *table, const struct model *model, int 
 
 static void write_cost(struct grow *to, const struct model *model, int batch, int threads) {
     struct model_cost cost = model_cost(model, batch, threads);
-    char weights[CELL], context[CELL], update[CELL], total[CELL];
-    bytes_text(weights, CELL, cost.weights);
-    bytes_text(context, CELL, cost.context);
-    bytes_text(update, CELL, cost.update);
-    bytes_text(total, CELL, cost.total);
+    char weights[TABLE_BYTES], context[TABLE_BYTES], update[TABLE_BYTES], total[TABLE_BYTES];
+    table_bytes(weights, cost.weights);
+    table_bytes(context, cost.context);
+    table_bytes(update, cost.update);
+    table_bytes(total, cost.total);
     grow_format(
         to, "memory in training: weights %s + %d thread%s x (%s at batch %d + update %s) = %s\n",
         weights, threads, threads == 1 ? "" : "s", context, batch, update, total);

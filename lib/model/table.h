@@ -14,6 +14,10 @@ struct model_cost {
 };
 struct model_cost model_cost(const struct model *model, int batch, int threads);
 
+// "260", "1.0K", "2.3M": three digits or so, in powers of 1024.
+enum { TABLE_BYTES = 24 };
+void table_bytes(char text[TABLE_BYTES], size_t bytes);
+
 // One object: the model's totals, and its "layers" in order. A new reference, or
 // NULL when out of memory. The keys are in adam-ctl(1).
 json_t *table_json(const struct model *model, int batch, int threads);

@@ -9,10 +9,11 @@
 #include "core/text.h"
 #include "model/script.h"
 
-// Of the common keys, `from` is for all that read a layer, the others for those
+// Of the common keys, `from` and `cut` are for all that read a layer, the others for those
 // with parameters.
 static bool has_common(const struct layer_type *type, const struct layer_key *key) {
-    return key->kind == KEY_LAYERS ? type->inputs_most > 0 : type->trains;
+    bool all = key->kind == KEY_LAYERS || key->offset == offsetof(struct layer, cut);
+    return all ? type->inputs_most > 0 : type->trains;
 }
 
 const struct layer_key *key_at(const struct layer_type *type, size_t i) {

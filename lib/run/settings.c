@@ -60,6 +60,8 @@ static const struct row {
     ROW("batch", COUNT, batch, 0, 1, 1e6),
     ROW("sync", FLAG, sync, ALONE, 0, 0),
     CHOICE("home", home, ALONE, home_names),
+    ROW("partitions", COUNT, partitions, ALONE, 1, 64),
+    ROW("in-flight", COUNT, in_flight, ALONE, 1, 64),
     CHOICE("optimizer", optimizer, 0, rule_names),
     ROW("rate", REAL, rate, LIVE, 0, 1e9),
     ROW("schedule", TEXT, schedule, LIVE, 0, 0),
@@ -111,6 +113,8 @@ enum { ROWS = sizeof rows / sizeof *rows };
 void settings_default(struct settings *settings) {
     *settings = (struct settings){
         .batch = 16,
+        .partitions = 1,
+        .in_flight = 1,
         .rate = NAN,
         .schedule = "constant",
         .momentum = NAN,

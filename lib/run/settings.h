@@ -38,6 +38,8 @@ struct settings {
     int64_t batch;  // samples of a mini-batch
     bool sync;
     const char *home;      // of home_names; NULL: the fastest
+    int64_t partitions;    // of the model (model/cut.h), each with a thread; 1: it is not cut
+    int64_t in_flight;     // mini-batches, or parts of one, that they have at a time
     const char *optimizer; // NULL: sgd, or momentum when that is given
     double rate;           // NAN: not given
     const char *schedule;

@@ -5,6 +5,7 @@
 
 #include <stdatomic.h>
 
+#include "model/cut.h"
 #include "rule/optimizer.h"
 #include "run/settings.h"
 
@@ -120,6 +121,12 @@ bool home_joins(const struct model *model, const struct optimizer *optimizer, in
 // together have more samples than a joined pass takes, or no dense layer is large enough.
 int home_joined_check(const struct model *model, const struct optimizer *optimizer, int threads,
                       int batch, struct error *err);
+
+// Thread number p has partition p of the cut, whose layers are those that it adds:
+// config->parameters and config->state are the whole model's again when all threads have settled. A
+// gradient of weights that several partitions have is to be the same in each.
+int home_partitions(struct home **out, const struct home_config *config, const struct cut *cut,
+                    struct error *err);
 
 // The fastest home of asynchronous threads: copies where home_copies_pay; else joined where
 // home_joins; else shared, which is home_local.

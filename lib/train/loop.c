@@ -7,6 +7,7 @@
 #include "core/error.h"
 #include "core/node.h"
 #include "kernels/kernels.h"
+#include "train/flights.h"
 #include "train/loop_threads.h"
 
 // --- for one thread -------------------------------------------------------------
@@ -92,7 +93,7 @@ static float largest_input(const struct loop_thread *thread, const struct batch 
     const struct kernels *kernels = thread->loop->config.kernels;
     if (thread->loop->config.frozen)
         return 0;
-    size_t count = (size_t)batch->n * net_sample(thread->net);
+    size_t count = (size_t)batch->n * shape_size(model_input(thread->loop->config.model)->out);
     return kernels->finite(batch->input, count) ? kernels->largest(batch->input, count) : NAN;
 }
 
@@ -118,6 +119,8 @@ static int make_second_labels(struct loop_thread *thread, size_t batch) {
 // The context is the thread's own: allocated, and first touched, by it.
 static int open_context(struct loop_thread *thread) {
     const struct loop_config *config = &thread->loop->config;
+    if (config->cut)
+        return legs_open(&thread->legs, thread, &thread->err);
     int most = config->sync
                    ? step_chunk(config->model, config->batch)
                    : solo_part(config->home, config->model, config->kernels, config->batch);
@@ -177,13 +180,16 @@ static void *train_thread(void *self) {
     open_context(thread);
     stop_running(thread->loop);
     while (await_round(thread->loop, &round)) {
-        if (thread->loop->config.sync)
+        if (thread->loop->config.cut)
+            loop_partitions(thread);
+        else if (thread->loop->config.sync)
             loop_sync(thread);
         else
             loop_async(thread);
         stop_running(thread->loop);
     }
     net_close(thread->net);
+    legs_close(thread->legs, thread->loop->flights);
     frozen_thread_close(&thread->frozen);
     free(thread->solo.gradient);
     free(thread->other);
@@ -281,7 +287,9 @@ int loop_open(struct loop **out, const struct loop_config *config, struct error 
     memset(loop, 0, sizeof *loop);
     loop->config = *config;
     loop->first_clock = config->home->ops->clock(config->home);
-    int status = config->sync ? step_open(&loop->step, config, err) : STATUS_OK;
+    int status = config->cut    ? flights_open(&loop->flights, config, err)
+                 : config->sync ? step_open(&loop->step, config, err)
+                                : STATUS_OK;
     if (!status)
         status = start_threads(loop, err);
     if (status)
@@ -300,6 +308,7 @@ void loop_close(struct loop *loop) {
     for (int i = 0; i < loop->started; i++)
         pthread_join(loop->threads[i].id, NULL);
     step_close(&loop->step);
+    flights_close(loop->flights);
     free(loop->threads);
     free(loop);
 }

@@ -22,6 +22,7 @@
 #include "train/home.h"
 #include "train/mix.h"
 
+struct cut;
 struct error;
 struct frozen;
 
@@ -63,6 +64,11 @@ struct loop_config {
     // Below what is trained: then `model` is frozen_above(), and the supply's samples are what it
     // reads. NULL: nothing is.
     struct frozen *frozen;
+    // A cut of the model: each thread is a partition, and the home is home_partitions(). In the air
+    // at a time are so many mini-batches or, synchronous, parts of one. NULL: threads have all of
+    // the model.
+    const struct cut *cut;
+    int in_flight;
 };
 
 struct loop;

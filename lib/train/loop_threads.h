@@ -21,6 +21,7 @@ struct loop_thread {
     int32_t *other; // of the mini-batch that this thread took, where samples are mixed
     float *share;
     struct frozen_thread frozen;
+    struct leg *legs; // of a partition (train/flights.h)
     struct solo solo; // asynchronous: of this thread
     int first;        // synchronous: of the chunk in hand, its first sample
     struct error err;
@@ -59,6 +60,7 @@ struct loop {
     int started;
     uint64_t first_clock; // of the home, when the loop was opened
     struct step step;
+    struct flights *flights;                    // of partitions
     _Alignas(MEM_ALIGN) _Atomic uint64_t next;  // the mini-batch to train on next
     _Alignas(MEM_ALIGN) _Atomic uint64_t until; // not this one any more
     _Atomic uint64_t place;                     // the newest mini-batch that was taken
@@ -86,6 +88,7 @@ float loop_rate(const struct loop *loop, uint64_t number);
 // One round of one thread.
 void loop_async(struct loop_thread *thread);
 void loop_sync(struct loop_thread *thread);
+void loop_partitions(struct loop_thread *thread);
 
 // The step's buffers, whose size depends on the mini-batch and the model alone.
 int step_open(struct step *step, const struct loop_config *config, struct error *err);

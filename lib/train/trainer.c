@@ -39,6 +39,7 @@ struct trainer {
     json_t *before; // record of the run that goes on: the settings' texts lie in it
     struct schedule schedule;
     enum home_kind kind;
+    struct cut *cut; // NULL: the model is not cut
     struct home *home;
     struct frozen *frozen; // NULL: all layers are passed each time
     struct loader *loader;
@@ -93,6 +94,13 @@ static void report_event(struct trainer *trainer, const char *event, json_t *fie
         say_line(trainer, "warning: %s; the run goes on", err.text);
 }
 
+// NULL: threads share one mini-batch.
+static const char *home_name(const struct trainer *trainer) {
+    if (trainer->cut)
+        return "partitions";
+    return trainer->config->settings.sync ? NULL : home_names[trainer->kind];
+}
+
 static void report_start(struct trainer *trainer) {
     const struct trainer_config *config = trainer->config;
     const struct settings *settings = &config->settings;
@@ -100,10 +108,11 @@ static void report_start(struct trainer *trainer) {
         "{s:s, s:s, s:I, s:i, s:I, s:s, s:s?, s:s, s:s, s:I, s:I, s:o}", "command", config->command,
         "version", ADAM_VERSION, "seed", (json_int_t)settings->seed, "threads", trainer->threads,
         "batch", (json_int_t)settings->batch, "mode", settings->sync ? "sync" : "async", "home",
-        settings->sync ? NULL : home_names[trainer->kind], "cpu", trainer->kernels->name, "model",
-        trainer->model->name, "parameters", (json_int_t)trainer->model->parameter_count,
-        "connections", (json_int_t)trainer->model->connections, "resumed",
-        json_boolean(config->resumed));
+        home_name(trainer), "cpu", trainer->kernels->name, "model", trainer->model->name,
+        "parameters", (json_int_t)trainer->model->parameter_count, "connections",
+        (json_int_t)trainer->model->connections, "resumed", json_boolean(config->resumed));
+    if (trainer->cut)
+        json_put(&fields, "in_flight", json_integer(settings->in_flight));
     json_put(&fields, "train", feed_describe(settings->data, trainer->feed->train));
     if (trainer->feed->test)
         json_put(&fields, "test", feed_describe(settings->test, trainer->feed->test));
@@ -666,6 +675,28 @@ static void say_frozen(const struct trainer *trainer, const char *changes) {
     say_line(trainer, "%s", text);
 }
 
+// Partitions pass all layers each time.
+static int open_cut(struct trainer *trainer, struct error *err) {
+    const struct settings *settings = &trainer->config->settings;
+    if (settings->partitions < 2)
+        return STATUS_OK;
+    trainer->threads = (int)settings->partitions;
+    return cut_open(&trainer->cut, trainer->model, (int)settings->partitions, (int)settings->batch,
+                    err);
+}
+
+static void say_cut(const struct trainer *trainer) {
+    const struct settings *settings = &trainer->config->settings;
+    say_line(trainer,
+             "%" PRIi64 " partitions of the model, %" PRIi64
+             " %s in flight; expected speed-up %.2f",
+             settings->partitions, settings->in_flight,
+             settings->sync             ? "parts of a mini-batch"
+             : settings->in_flight == 1 ? "mini-batch"
+                                        : "mini-batches",
+             cut_speed_up(trainer->cut));
+}
+
 // Frozen layers give what they gave where their inputs are what they were.
 static int open_frozen(struct trainer *trainer, struct error *err) {
     struct feed *feed = trainer->feed;
@@ -676,7 +707,8 @@ static int open_frozen(struct trainer *trainer, struct error *err) {
         .samples = feed->train ? dataset_count(feed->train) : 0,
         .memory = trainer->config->settings.frozen_memory,
     };
-    int status = feed->train ? frozen_open(&trainer->frozen, &config, err) : STATUS_OK;
+    int status =
+        feed->train && !trainer->cut ? frozen_open(&trainer->frozen, &config, err) : STATUS_OK;
     if (status || !trainer->frozen)
         return status;
     say_frozen(trainer, changes);
@@ -704,7 +736,8 @@ static int open_loop(struct trainer *trainer, struct error *err) {
         .threads = settings->sync ? 1 : trainer->threads,
         .batch = (int)settings->batch,
     };
-    int status = home_open(&trainer->home, trainer->kind, &home, err);
+    int status = trainer->cut ? home_partitions(&trainer->home, &home, trainer->cut, err)
+                              : home_open(&trainer->home, trainer->kind, &home, err);
     if (!status)
         status = feed_train(trainer->feed, settings, trainer->model, trainer->epochs,
                             trainer->number, trainer->threads, &trainer->loader, err);
@@ -727,6 +760,8 @@ static int open_loop(struct trainer *trainer, struct error *err) {
         .seed = (uint64_t)settings->seed,
         .mix = mix_of(settings, trainer->model),
         .frozen = trainer->frozen,
+        .cut = trainer->cut,
+        .in_flight = (int)settings->in_flight,
     };
     return loop_open(&trainer->loop, &config, err);
 }
@@ -772,6 +807,8 @@ static int open_run(struct trainer *trainer, struct error *err) {
     if (!status)
         status = open_metrics(trainer, err);
     if (!status)
+        status = open_cut(trainer, err);
+    if (!status)
         status = open_frozen(trainer, err);
     if (!status)
         status = open_loop(trainer, err);
@@ -791,6 +828,7 @@ static void close_run(struct trainer *trainer) {
     if (trainer->home)
         trainer->home->ops->close(trainer->home);
     frozen_close(trainer->frozen);
+    cut_close(trainer->cut);
     checkpoint_free(&trainer->config->checkpoint);
     json_decref(trainer->before);
 }
@@ -804,7 +842,9 @@ int trainer_run(struct trainer_config *config, struct error *err) {
         if (trainer.feed->train && classes_of(&trainer) > 0 &&
             health_classes(text, trainer.model, classes_of(&trainer)))
             say_line(&trainer, "%s", text);
-        if (!config->settings.sync && trainer.threads > 1)
+        if (trainer.cut)
+            say_cut(&trainer);
+        else if (!config->settings.sync && trainer.threads > 1)
             say_line(&trainer, "%s",
                      home_text((char[128]){0}, trainer.kind, trainer.model, trainer.threads));
         if (config->director)

@@ -58,10 +58,11 @@ END
         'test-labels = test.lab' 'epochs = 40' 'batch = 8' 'metrics-every = 0.1' >run.conf
     run_ok adam-ctl up run.conf --ps 2 --workers 2 --threads 1 --quiet
     run_ok alone --metrics-every 0.1 --freeze c1
+    run_ok alone --metrics-every 0.1 --partitions 2 --out cut
     run_status 3 alone --rate 1e6 --decay 1 --force --out diverged
     run_with_store
     with_targets
-    written_keys {logistic,linear}/metrics.jsonl run/metrics.jsonl alone/metrics.jsonl diverged/metrics.jsonl stored/metrics.jsonl >written
+    written_keys {logistic,linear}/metrics.jsonl run/metrics.jsonl {alone,cut}/metrics.jsonl diverged/metrics.jsonl stored/metrics.jsonl >written
     manual_keys >told
     # What only failures write; absent.bats reads that of data that are away, store.bats that of
     # servers that come back, powercut.bats that of runs that do, copies.bats that of copies.

@@ -379,7 +379,10 @@ CONF
         cp -r start $rule
         run_ok adam-worker --resume $rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
         cp -r start servers-$rule
-        all+=("$rule=$rule" "$rule=servers-$rule")
+        cp -r start cut-$rule
+        run_ok adam-worker --resume cut-$rule --partitions 3 --in-flight 2 --optimizer $rule --epochs 6 \
+            --rate 0.02 --decay 0.03 --epsilon 0.001
+        all+=("$rule=$rule" "$rule=servers-$rule" "$rule=cut-$rule")
         run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
             --set optimizer=$rule --set epochs=6 --set rate=0.02 --set decay=0.03 --set epsilon=0.001
     done

@@ -67,9 +67,15 @@ def scores(w, x):
     return F.linear(x, w['softmax.weight'], w['softmax.bias'])
 
 
-def close(name, got, wanted):
-    error = float((got - wanted).abs().max()) / max(LEAST, float(wanted.abs().max()))
+def close(name, got, wanted, least=LEAST):
+    error = float((got - wanted).abs().max()) / max(least, float(wanted.abs().max()))
     assert error < TOLERANCE, f'{name} differs by {error:.3g} of its largest value'
+
+
+def spread(weights, name):
+    """Of a running mean, the deviation of what it is the mean of, by which its rounding goes."""
+    variance = weights.get(name.replace('running_mean', 'running_var'))
+    return float(variance.detach().max()) ** 0.5 if name.endswith('running_mean') else LEAST
 
 
 def updated(weights, rule, o):
@@ -107,8 +113,10 @@ def compare(got, rule, o, weights, optimizer, average):
         if name in BELOW_NORMS and 'b1.weight' in weights:
             continue
         if o.ema > 0:
-            close(f'the average of {name}', got[name], average[name].detach())
-        close(name, got[f'trained.{name}' if o.ema > 0 else name], value.detach())
+            close(f'the average of {name}', got[name], average[name].detach(),
+                  spread(weights, name))
+        close(name, got[f'trained.{name}' if o.ema > 0 else name], value.detach(),
+              spread(weights, name))
         for ours, theirs in states.items() if value.requires_grad else ():
             close(f'{ours}.{name}', got[f'{ours}.{name}'], optimizer.state[value][theirs])
 

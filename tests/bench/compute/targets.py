@@ -22,4 +22,5 @@ SCALING = 1.9  # of two threads over one
 APART = 0.95  # of two threads over two processes: the same where these are twice one
 SINGLE = 1.5  # of a picture at a time, to PyTorch's fused graph
 TEAM = 1.7    # of two threads that share a picture, to one
+CUT = 1.7     # of two partitions of a model, with a thread each, to one thread
 PREDICTION = {net: Targets({1: 1.3}, 1.3) for net in TRAINING}
