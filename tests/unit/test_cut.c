@@ -307,7 +307,8 @@ static void check_layers(struct tap *tap) {
                "dense units=12 act=sigmoid cut=inputs\nlinear units=3 loss=huber\n");
     check_text(tap, "contrast and response norms by rows",
                "input 3x17x10\nconv maps=6 kernel=3 pad=1 act=relu cut=rows\n"
-               "lrn size=3 alpha=0.5 cut=rows\nlcn size=3 cut=rows\nlcn size=5 cut=rows\n"
+               "lrn size=3 alpha=0.5 cut=rows\nlcn size=3 cut=rows\n"
+               "conv maps=4 kernel=5 pad=2 cut=rows\nlcn size=5 cut=rows\n"
                "maxpool size=2 cut=rows\nsoftmax units=4 cut=inputs\n");
     check_text(tap, "local layers by rows",
                "input 2x11x9\nlocal maps=4 kernel=3 stride=2 pad=1 act=tanh cut=rows\n"

@@ -90,69 +90,78 @@ static void trained_free(struct trained *trained) {
     free(trained->parameters), free(trained->state);
 }
 
-static int run_loop(struct trained *to, const struct loop_config *config, struct error *err) {
+// Half of the mini-batches, from where the home is; to->clock says where it is then.
+static int run_half(struct trained *to, const struct loop_config *config, struct error *err) {
     struct loop *loop;
     int status = loop_open(&loop, config, err);
     if (status)
         return status;
-    for (uint64_t until = BATCHES / 2; until <= BATCHES; until += BATCHES / 2) { // two rounds
-        loop_start(loop, until);
-        while (!loop_wait(loop, -1))
-            continue;
-    }
-    to->loss = loop_sums(loop).loss;
-    to->diverged = loop_diverged(loop, NULL);
+    loop_start(loop, config->first + BATCHES / 4); // two rounds
+    while (!loop_wait(loop, -1))
+        continue;
+    loop_start(loop, config->first + BATCHES / 2);
+    while (!loop_wait(loop, -1))
+        continue;
+    to->loss += loop_sums(loop).loss;
+    to->diverged |= loop_diverged(loop, NULL);
     to->clock = config->home->ops->clock(config->home);
     loop_close(loop);
     return STATUS_OK;
 }
 
+// By a home of its own, as if the run was resumed.
+static int train_half(struct trained *to, const struct model *model, const struct way *way,
+                      const struct cut *cut, struct box *box, struct error *err) {
+    const struct schedule schedule = {.rate = way->rate};
+    const struct home_config at = {.model = model,
+                                   .optimizer = &way->optimizer,
+                                   .kernels = kernels_best(),
+                                   .parameters = to->parameters,
+                                   .state = to->state,
+                                   .clock = to->clock,
+                                   .threads = 1,
+                                   .batch = BATCH};
+    struct home *home = NULL;
+    int status = cut ? home_partitions(&home, &at, cut, err) : home_local(&home, &at, err);
+    if (status)
+        return status;
+    const struct loop_config config = {.model = model,
+                                       .kernels = kernels_best(),
+                                       .optimizer = &way->optimizer,
+                                       .schedule = &schedule,
+                                       .home = home,
+                                       .supply = &box->supply,
+                                       .patience = SUPPLY_PATIENT,
+                                       .pace = {.samples = BATCH * BATCHES, .batch = BATCH},
+                                       .first = to->clock,
+                                       .threads = cut ? way->partitions : 1,
+                                       .batch = BATCH,
+                                       .sync = way->sync,
+                                       .seed = 5,
+                                       .cut = cut,
+                                       .in_flight = way->in_flight};
+    status = run_half(to, &config, err);
+    home->ops->close(home);
+    return status;
+}
+
 static int train(struct trained *to, const struct model *model, const struct way *way,
-                 float *poison, struct error *err) {
+                 const float *poison, struct error *err) {
     size_t count = model->parameter_count;
     size_t kept = (size_t)optimizer_kept(&way->optimizer);
-    struct schedule schedule = {.rate = way->rate};
     struct box box;
     struct cut *cut = NULL;
-    struct home *home = NULL;
     *to = (struct trained){.parameters = mem_floats(count),
                            .state = kept ? mem_zeroed(kept * count, sizeof(float)) : NULL};
     model_init_lively(model, to->parameters, 3);
     box_open(&box, model);
     if (poison)
         box.batches[BATCHES / 2].input[3] = *poison;
-    struct home_config config = {.model = model,
-                                 .optimizer = &way->optimizer,
-                                 .kernels = kernels_best(),
-                                 .parameters = to->parameters,
-                                 .state = to->state,
-                                 .threads = 1,
-                                 .batch = BATCH};
     int status = way->partitions ? cut_open(&cut, model, way->partitions, BATCH, err) : STATUS_OK;
-    if (!status)
-        status = cut ? home_partitions(&home, &config, cut, err) : home_local(&home, &config, err);
-    if (!status) {
-        const struct loop_config loop = {.model = model,
-                                         .kernels = kernels_best(),
-                                         .optimizer = &way->optimizer,
-                                         .schedule = &schedule,
-                                         .home = home,
-                                         .supply = &box.supply,
-                                         .patience = SUPPLY_PATIENT,
-                                         .pace = {.samples = BATCH * BATCHES, .batch = BATCH},
-                                         .threads = cut ? way->partitions : 1,
-                                         .batch = BATCH,
-                                         .sync = way->sync,
-                                         .seed = 5,
-                                         .cut = cut,
-                                         .in_flight = way->in_flight};
-        status = run_loop(to, &loop, err);
-        if (box.back != (box.next < BATCHES ? box.next : BATCHES))
-            status =
-                error_set(err, STATUS_BUG, "%d of %d mini-batches came back", box.back, box.next);
-    }
-    if (home)
-        home->ops->close(home);
+    for (int half = 0; !status && !to->diverged && half < 2; half++)
+        status = train_half(to, model, way, cut, &box, err);
+    if (!status && box.back != (box.next < BATCHES ? box.next : BATCHES))
+        status = error_set(err, STATUS_BUG, "%d of %d mini-batches came back", box.back, box.next);
     cut_close(cut);
     box_close(&box);
     return status;
