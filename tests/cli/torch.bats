@@ -6,7 +6,7 @@ load ../helper/common
 # Gradients differ by no more than TOLERANCE of the largest.
 step() { # NAME MODEL [BATCH [TOLERANCE [SMOOTHING [WEIGHTS]]]]
     local loss
-    loss=$("$BUILD/tests/helper/net_step" "$2" 7 "${3:-5}" 0.1 .)
+    loss=$("$BUILD/tests/helper/net_step" "$2" 7 "${3:-5}" 0.1 . ${PARTITIONS:+"cut:$PARTITIONS"})
     python "$ROOT/tests/helper/torch_step.py" "$1" . "$loss" 0.1 "${@:4}"
 }
 
@@ -21,6 +21,16 @@ TIES=1e-3
 
 @test "cifar10_full, with pools that overlap and LRN, steps as PyTorch does" {
     step cifar10_full "$ROOT"/examples/cifar10_full.net
+}
+
+@test "nets that are cut over partitions step as PyTorch does" {
+    sh "$ROOT"/examples/resnet.sh 1 7 'groupnorm groups=8' >resnet8.net
+    local PARTITIONS
+    for PARTITIONS in 2 3 5; do
+        step mnist "$ROOT"/examples/mnist.net 16
+        step cifar10_full "$ROOT"/examples/cifar10_full.net 21 "$TIES"
+        step resnet8.net resnet8.net 5 "$TIES"
+    done
 }
 
 @test "batches of several blocks, where convolutions go Winograd's way, step as PyTorch does" {

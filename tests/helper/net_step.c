@@ -1,8 +1,9 @@
-// net_step MODEL SEED BATCH RATE DIR [mixed|targets]: one training step of a model on random
+// net_step MODEL SEED BATCH RATE DIR [mixed|targets|cut:N]: one training step of a model on random
 // numbers, every array written raw (little-endian floats) for another program to
 // check: parameters, input, labels (int32), scores, gradient, updated; with `mixed`, whose samples
 // have two labels each, also other (int32) and share; with `targets`, which they have in the place
-// of labels, also these: 0 or 1, or normal for linear outputs.
+// of labels, also these: 0 or 1, or normal for linear outputs; with `cut:N` by so many partitions
+// of the model, in one thread.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,10 @@
 #include "core/random.h"
 #include "kernels/kernels.h"
 #include "kernels/update.h"
+#include "model/cut.h"
 #include "model/layer.h"
 #include "model/net.h"
+#include "train/post.h"
 
 static void write_raw(const char *dir, const char *name, const void *data, size_t bytes) {
     char path[4096];
@@ -48,9 +51,105 @@ static void give_targets(struct net *net, const struct model *model, int n, stru
     net_targets(net, targets);
 }
 
+// --- by partitions ------------------------------------------------------------------------
+
+struct parts {
+    struct cut *cut;
+    struct post *post;
+    int count;
+    struct net *nets[CUT_PARTITIONS_MAX];
+    float *parameters[CUT_PARTITIONS_MAX], *gradients[CUT_PARTITIONS_MAX];
+};
+
+static int parts_open(struct parts *parts, const struct model *model, const float *parameters,
+                      int n, struct error *err) {
+    int status = cut_open(&parts->cut, model, parts->count, n, err);
+    if (!status)
+        status = post_open(&parts->post, parts->count, 1, cut_exchanges(parts->cut) + 1, err);
+    for (int p = 0; !status && p < parts->count; p++) {
+        const struct model *own = cut_model(parts->cut, p);
+        parts->parameters[p] = mem_floats(own->parameter_count + 1);
+        parts->gradients[p] = mem_zeroed(own->parameter_count + 1, sizeof(float));
+        cut_take(parts->cut, p, parts->parameters[p], parameters);
+        status = net_open(&parts->nets[p], own, kernels_best(), n, NET_TRAIN, err);
+        if (!status)
+            net_wired(parts->nets[p], post_wire(parts->post, p, 0));
+    }
+    return status;
+}
+
+static void parts_close(struct parts *parts) {
+    for (int p = 0; p < parts->count; p++) {
+        net_close(parts->nets[p]);
+        free(parts->parameters[p]), free(parts->gradients[p]);
+    }
+    post_close(parts->post);
+    cut_close(parts->cut);
+}
+
+static void parts_go(struct parts *parts) {
+    bool done[CUT_PARTITIONS_MAX] = {false};
+    for (int left = parts->count; left > 0;)
+        for (int p = 0; p < parts->count; p++)
+            if (!done[p] && net_go(parts->nets[p]))
+                done[p] = true, left--;
+}
+
+static void put_scores(const struct parts *parts, int p, float *scores, int n, int classes) {
+    const struct layer *output = model_output(cut_model(parts->cut, p));
+    const float *own = net_scores(parts->nets[p]);
+    for (int i = 0; output->type->output && i < n; i++)
+        memcpy(scores + i * classes + output->region.c0, own + i * output->out.c,
+               (size_t)output->out.c * sizeof *scores);
+}
+
+struct adding {
+    float *sum;
+    const float *own;
+};
+
+static void add_run(void *self, const struct cut_run *run) {
+    struct adding *adding = self;
+    for (size_t i = 0; i < run->count; i++)
+        adding->sum[run->whole + i] += adding->own[run->own + i];
+}
+
+// Writes scores and gradient; returns the loss of all samples.
+static double step_cut(const struct model *model, int partitions, const float *parameters,
+                       const float *input, const int32_t *labels, int n, float *scores,
+                       float *gradient) {
+    struct parts parts = {.count = partitions};
+    struct error err = {0};
+    double loss = 0;
+    if (parts_open(&parts, model, parameters, n, &err))
+        fprintf(stderr, "%s\n", err.text), exit(err.status);
+    for (int p = 0; p < partitions; p++)
+        net_begin_forward(parts.nets[p], parts.parameters[p], p == 0 ? input : NULL, n, NULL, 0);
+    parts_go(&parts);
+    for (int p = 0; p < partitions; p++) {
+        put_scores(&parts, p, scores, n, model_classes(model));
+        loss += net_loss(parts.nets[p], labels);
+        net_begin_backward(parts.nets[p], parts.parameters[p], labels, 1.0f / (float)n,
+                           parts.gradients[p], NULL, NULL);
+    }
+    parts_go(&parts);
+    memset(gradient, 0, model->parameter_count * sizeof *gradient);
+    for (int p = 0; p < partitions; p++)
+        cut_runs(parts.cut, p, add_run, &(struct adding){gradient, parts.gradients[p]});
+    parts_close(&parts);
+    return loss;
+}
+
+// --- one step -------------------------------------------------------------------------------
+
+static int partitions_of(int argc, char **argv) {
+    return argc > 6 && !strncmp(argv[6], "cut:", 4) ? atoi(argv[6] + 4) : 0;
+}
+
 int main(int argc, char **argv) {
     if (argc < 6 || atoi(argv[3]) > 1000)
-        return fprintf(stderr, "usage: net_step MODEL SEED BATCH RATE DIR [mixed|targets]\n"), 2;
+        return fprintf(stderr, "usage: net_step MODEL SEED BATCH RATE DIR [mixed|targets|cut:N]\n"),
+               2;
     struct error err = {0};
     struct model *model = NULL;
     struct net *net = NULL;
@@ -64,6 +163,8 @@ int main(int argc, char **argv) {
     size_t in = (size_t)n * shape_size(model_input(model)->out);
     size_t out = (size_t)n * (size_t)model_classes(model);
     float *parameters = mem_floats(count), *gradient = mem_floats(count), *input = mem_floats(in);
+    float *scores = mem_floats(out);
+    int partitions = partitions_of(argc, argv);
     int32_t *labels = mem_array((size_t)n, sizeof *labels);
     struct random random = random_stream((uint64_t)atoi(argv[2]), 0, 0);
     model_init_lively(model, parameters, (uint64_t)atoi(argv[2]));
@@ -76,15 +177,21 @@ int main(int argc, char **argv) {
 
     if (argc > 6 && !strcmp(argv[6], "targets"))
         give_targets(net, model, n, &random, argv[5]);
-    else if (argc > 6)
+    else if (argc > 6 && !partitions)
         mix_labels(net, n, model_classes(model), &random, argv[5]);
     write_raw(argv[5], "parameters", parameters, count * sizeof(float));
     write_raw(argv[5], "input", input, in * sizeof(float));
     write_raw(argv[5], "labels", labels, (size_t)n * sizeof *labels);
-    net_forward(net, parameters, input, n, NULL, 0);
-    write_raw(argv[5], "scores", net_scores(net), out * sizeof(float));
-    double loss = net_loss(net, labels) / n;
-    net_backward(net, parameters, labels, 1.0f / (float)n, gradient, NULL, NULL);
+    double loss;
+    if (partitions > 0) {
+        loss = step_cut(model, partitions, parameters, input, labels, n, scores, gradient) / n;
+    } else {
+        net_forward(net, parameters, input, n, NULL, 0);
+        memcpy(scores, net_scores(net), out * sizeof *scores);
+        loss = net_loss(net, labels) / n;
+        net_backward(net, parameters, labels, 1.0f / (float)n, gradient, NULL, NULL);
+    }
+    write_raw(argv[5], "scores", scores, out * sizeof(float));
     write_raw(argv[5], "gradient", gradient, count * sizeof(float));
     const struct update update = {.rule = RULE_SGD, .rate = (float)atof(argv[4])};
     kernels->update(parameters, NULL, gradient, count, &update);
@@ -92,6 +199,6 @@ int main(int argc, char **argv) {
     printf("%.9g\n", loss);
     net_close(net);
     model_free(model);
-    free(parameters), free(gradient), free(input), free(labels);
+    free(parameters), free(gradient), free(scores), free(input), free(labels);
     return 0;
 }
