@@ -166,5 +166,8 @@ int main(int argc, char **argv) {
     qsort(a.times, (size_t)a.answers, sizeof *a.times, in_order);
     printf("%.1f %.3f %.3f\n", a.answers / seconds, 1000 * a.times[a.answers / 2],
            1000 * a.times[a.answers * 99L / 100]);
+    for (int i = 0; i < a.files; i++)
+        free(a.texts[i].bytes);
+    free(a.texts);
     return 0;
 }

@@ -17,6 +17,7 @@ setup() {
     [ "$(grep -cE '^mnist +16 .* [0-9.]+ \([0-9]+\.\.[0-9]+\)$' <<<"$output")" = 1 ]
     [ "$(grep -cE '^mnist .*%.* (met|[0-9]+% short)$' <<<"$output")" -ge 1 ]
     [ "$(grep -cE '^mnist( +[0-9.]+){4} +(met|[0-9]+% short)( +[0-9.]+){3} +(met|[0-9]+% short)( +[0-9.]+){3}$' <<<"$output")" = 1 ]
+    [ "$(grep -cE '^distbelief +16( +[0-9.]+){5} +1.7 (met|[0-9]+% short) +[0-9.]+$' <<<"$output")" = 1 ]
     [ "$(grep -c '^mnist: [0-9.]* s, [0-9.]* of the limit' <<<"$output")" = 1 ]
     [ "$(grep -c '^import torch: [0-9.]* s' <<<"$output")" = 1 ]
 }

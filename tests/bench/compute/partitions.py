@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A model cut over two partitions, each with a thread, against one thread that has all of it, with one
-and with four mini-batches in flight; all in turns."""
+"""A model cut over two partitions, each with a thread, against one thread that has all of it, with
+one and with four mini-batches in flight; all in turns."""
 import targets
 import turns
 

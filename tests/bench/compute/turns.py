@@ -17,6 +17,7 @@ BUILD = os.path.join(ROOT, os.environ.get('BUILD', 'build'))
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
 NETS = {'mnist': 'examples/mnist.net', 'cifar10_full': 'examples/cifar10_full.net',
         'alexnet': 'tests/bench/compute/alexnet.net', 'speech': 'examples/speech.net',
+        'distbelief': 'examples/distbelief.net',
         'resnet20': 'examples/resnet.sh', 'vggbn': 'tests/bench/compute/vggbn.net',
         'mobilenet': 'tests/bench/compute/mobilenet.net',
         'resnet18': 'tests/bench/compute/resnet18.sh', 'odd': 'tests/bench/compute/odd.net'}
