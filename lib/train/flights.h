@@ -63,6 +63,10 @@ struct leg { // of one partition and one place for flights
     bool refused;
 };
 
+// Samples of each part of a mini-batch of n, but the last ones: as equal as can be, and as many as
+// a layer looks at together.
+int flights_each(const struct flights *flights, const struct model *model, int n);
+
 // STATUS_IO: out of memory. The cut is the configuration's.
 int flights_open(struct flights **out, const struct loop_config *config, struct error *err);
 void flights_close(struct flights *flights);

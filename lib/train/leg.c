@@ -237,7 +237,7 @@ static bool is_announced(const struct leg *leg) {
 // The parts of a mini-batch; the last may be short, or empty.
 static void begin(struct leg *leg) {
     int chunks = flights_of(leg)->chunks, all = leg->flight->batch->n;
-    int each = (all + chunks - 1) / chunks;
+    int each = flights_each(flights_of(leg), config_of(leg)->model, all);
     leg->phase = LEG_PASSES;
     leg->refused = false;
     leg->flight->losses[leg->thread->index] = 0;

@@ -151,10 +151,15 @@ static bool open_flight(struct flight *flight, const struct loop_config *config)
     return flight->losses && (!mixed || (flight->other && flight->share));
 }
 
+int flights_each(const struct flights *flights, const struct model *model, int n) {
+    int each = (n + flights->chunks - 1) / flights->chunks, together = model_together(model);
+    int some = (each + together - 1) / together * together;
+    return some < n ? some : n;
+}
+
 // Samples that all nets pass at a time: those of one part of a synchronous mini-batch, or fewer,
 // where all partitions' working sets are small then.
-static int most_of(const struct loop_config *config, int chunks) {
-    int each = (config->batch + chunks - 1) / chunks;
+static int most_of(const struct loop_config *config, int each) {
     int some = net_part(cut_model(config->cut, 0), config->kernels, each);
     for (int p = 1; p < cut_partitions(config->cut); p++)
         if (net_part(cut_model(config->cut, p), config->kernels, each) != some)
@@ -171,7 +176,7 @@ int flights_open(struct flights **out, const struct loop_config *config, struct 
     flights->cut = config->cut;
     flights->count = config->sync ? 1 : config->in_flight;
     flights->chunks = config->sync ? config->in_flight : 1;
-    flights->most = most_of(config, flights->chunks);
+    flights->most = most_of(config, flights_each(flights, config->model, config->batch));
     atomic_store(&flights->inside, partitions - 1);
     flights->flight = mem_zeroed((size_t)flights->count, sizeof *flights->flight);
     bool room = flights->flight != NULL;

@@ -89,6 +89,37 @@ END
     [ "$(metrics run done top1 | tail -n 1)" = 1 ]
 }
 
+@test "partitions learn from mixed samples, and from targets" {
+    run_ok tiny --test test.idx --test-labels test.lab --epochs 20 --rate 0.05 --mixup 0.2 --ema 0.9 \
+        --partitions 2 --in-flight 3 --clip 5 --out mixed
+    [ "$(metrics mixed done top1)" = 1 ]
+    python - <<'END'
+import numpy as np
+for name in "train", "test":
+    labels = np.frombuffer(open(name + ".lab", "rb").read()[8:], np.uint8)
+    np.save(name + ".npy", np.stack([labels == 0, labels == 1, labels == 2, labels > 0], 1).astype(np.float32))
+END
+    local way
+    for way in logistic linear; do
+        sed "s/^softmax .*/$way units=4/" tiny.net >$way.net
+        run_ok adam-worker --model $way.net --data train.idx --targets train.npy --test test.idx \
+            --test-targets test.npy --epochs 30 --rate 0.05 --sync --partitions 3 --in-flight 2 --out $way
+        run_ok adam-worker --model $way.net --data train.idx --targets train.npy --test test.idx \
+            --test-targets test.npy --epochs 30 --rate 0.05 --sync --threads 1 --out whole-$way
+    done
+    metrics logistic done map | is_true '. > 0.95'
+    metrics linear done r2 | is_true '. > 0.5'
+    # Nothing is random but the order of sums.
+    python - <<'END'
+import json
+def losses(run):
+    return [e["loss"] for e in map(json.loads, open(f"{run}/metrics.jsonl")) if e["event"] == "eval"]
+for way in "logistic", "linear":
+    for cut, whole in zip(losses(way), losses("whole-" + way), strict=True):
+        assert abs(cut - whole) < 1e-3 * (abs(whole) + 0.1), (way, cut, whole)
+END
+}
+
 @test "partitions that are stopped save all that they have" {
     start_tiny --partitions 2 --epochs 1000000000 --eval-every 0 --checkpoint-every 0 --out run
     wait_for grep -q '"event":"train"' run/metrics.jsonl

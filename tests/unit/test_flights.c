@@ -11,7 +11,7 @@
 #include "kernels/kernels.h"
 #include "train/loop.h"
 
-enum { BATCH = 24, BATCHES = 20, LAST = 7, PARTITIONS = 5 }; // the last mini-batch is short
+enum { BATCH = 40, BATCHES = 20, LAST = 7, PARTITIONS = 5 }; // the last mini-batch is short
 #define TOLERANCE 1e-5
 
 // --- mini-batches that repeat themselves --------------------------------------------------
@@ -229,6 +229,12 @@ static void check_way(struct tap *tap, const char *name, const char *text, struc
     "input 2x13x12\nlocal maps=4 kernel=3 stride=2 act=relu\nlcn size=3\nl2pool size=2\n"          \
     "batchnorm rate=0\nconv maps=5 kernel=1 rate=2 cut=rows\nsoftmax units=4\n"
 
+// The samples of a pass are normalised together, however many are in flight.
+#define NORMED                                                                                     \
+    "input 2x9x8\nconv maps=6 kernel=3 cut=rows\nbatchnorm act=relu cut=maps\n"                    \
+    "conv maps=4 kernel=1 cut=maps\nbatchnorm act=relu cut=maps\ndense units=20 cut=inputs\n"      \
+    "batchnorm act=relu\nsoftmax units=5\n"
+
 static void check_rules(struct tap *tap) {
     const struct optimizer sgd = {.rule = RULE_SGD, .decay = 0.001f};
     const struct optimizer momentum = {.rule = RULE_MOMENTUM, .momentum = 0.9, .ema = 0.9f};
@@ -239,6 +245,7 @@ static void check_rules(struct tap *tap) {
     check_way(tap, "momentum, in parts", DENSE, (struct way){momentum, 0.01f, true, 0, 0}, 4);
     check_way(tap, "clipped, in parts", CONVOLUTIONS, (struct way){clipped, 0.05f, true, 0, 0}, 4);
     check_way(tap, "adamw, in parts", LOCAL, (struct way){adam, 0.001f, true, 0, 0}, 4);
+    check_way(tap, "batch norms, in parts", NORMED, (struct way){momentum, 0.01f, true, 0, 0}, 4);
     check_way(tap, "sgd, one mini-batch at a time", DENSE, (struct way){sgd, 0.02f, false, 0, 0},
               1);
     check_way(tap, "momentum, one at a time", CONVOLUTIONS,
