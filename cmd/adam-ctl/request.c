@@ -183,7 +183,7 @@ static int name_quorum(struct request *r, const struct launch_options *options, 
     if (sockets && name_sockets(r, err))
         return err->status;
     r->quorum = quorum_addresses(r, options);
-    r->first = r->quorum ? strndup(r->quorum, strcspn(r->quorum, ",")) : NULL;
+    r->first = r->quorum ? mem_text(r->quorum, strcspn(r->quorum, ",")) : NULL;
     if (!r->first)
         return error_nomem(err);
     size_t commas = 0;

@@ -88,6 +88,15 @@ char *mem_string(const char *text) {
     return strdup(text);
 }
 
+char *mem_text(const char *bytes, size_t n) {
+    char *text = n < SIZE_MAX ? malloc(n + 1) : NULL;
+    if (!text)
+        return NULL;
+    memcpy(text, bytes, n);
+    text[n] = 0;
+    return text;
+}
+
 void *arena_take(struct arena *arena, size_t n, size_t size) {
     size_t bytes, end;
     if (!whole_lines(n, size, &bytes) || __builtin_add_overflow(arena->used, bytes, &end)) {

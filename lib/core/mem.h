@@ -30,6 +30,8 @@ void mem_abandon(const void *p);
 
 // A copy of a string; NULL when out of memory.
 char *mem_string(const char *text);
+// Of n bytes, which need not end with a NUL.
+char *mem_text(const char *bytes, size_t n);
 
 // An arena hands out MEM_ALIGN-aligned pieces of one block and frees them all
 // at once. It runs twice over the same calls: first measuring (base is NULL,

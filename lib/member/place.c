@@ -226,8 +226,8 @@ int place_keys(struct secrets **keys, const char *file, struct error *err) {
     size_t length = strlen(name);
     if (length <= 4 || strcmp(name + length - 4, ".pem") != 0)
         return error_set(err, STATUS_USAGE, "--keys %s: it is not named NAME.pem", file);
-    char *folder = slash ? strndup(file, slash > file ? (size_t)(slash - file) : 1) : strdup(".");
-    char *own = strndup(name, length - 4);
+    char *folder = slash ? mem_text(file, slash > file ? (size_t)(slash - file) : 1) : strdup(".");
+    char *own = mem_text(name, length - 4);
     int status = folder && own ? secrets_open(keys, folder, own, err) : error_nomem(err);
     free(folder);
     free(own);

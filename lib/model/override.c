@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/grow.h"
+#include "core/mem.h"
 #include "core/utf8.h"
 #include "model/script.h"
 
@@ -72,7 +73,7 @@ static int set_put(const struct override *set, struct statement *statement, stru
 }
 
 static int set_matching(const struct override *set, struct script *script, struct error *err) {
-    char *pattern = strndup(set->layer, set->layer_length);
+    char *pattern = mem_text(set->layer, set->layer_length);
     int status = pattern ? STATUS_OK : error_nomem(err), found = 0;
     for (int i = 0; status == STATUS_OK && i < script->count; i++) {
         struct statement *statement = &script->statements[i];

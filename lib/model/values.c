@@ -121,7 +121,7 @@ static bool read_choice(int *to, const struct layer_key *key, const char *text, 
 }
 
 static int read_text(char **to, const char *text, size_t length) {
-    char *copy = strndup(text, length);
+    char *copy = mem_text(text, length);
     if (!copy)
         return STATUS_IO;
     free(*to);

@@ -74,7 +74,7 @@ char *checkpoint_folder(const char *path) {
     struct stat about;
     const char *slash = strrchr(path, '/');
     if (!path_is_folder(path))
-        return slash ? strndup(path, slash > path ? (size_t)(slash - path) : 1) : mem_string(".");
+        return slash ? mem_text(path, slash > path ? (size_t)(slash - path) : 1) : mem_string(".");
     if (asprintf(&folder, "%s/latest", path) < 0)
         return NULL;
     if (lstat(folder, &about) == 0)

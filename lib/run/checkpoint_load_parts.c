@@ -218,7 +218,7 @@ int checkpoint_load_parts(struct checkpoint *checkpoint, const char *path, const
                           const struct checkpoint_wanted *wanted, struct error *err) {
     json_t *index = NULL;
     const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path)) : mem_string(".");
+    char *folder = slash ? mem_text(path, (size_t)(slash - path)) : mem_string(".");
     struct parts parts = {.folder = folder, .manifest = manifest, .checkpoint = checkpoint};
     int status = folder ? read_index(&index, path, manifest, err) : error_nomem(err);
     if (!status)

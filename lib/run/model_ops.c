@@ -50,7 +50,7 @@ static int read_picture_word(char **word, const char *path, struct error *err) {
 static int embed_picture_file(char **out, const char *ops, size_t offset, size_t length,
                               struct error *err) {
     enum { KEY = sizeof "file=" - 1 };
-    char *path = strndup(ops + offset + KEY, length - KEY), *word = NULL;
+    char *path = mem_text(ops + offset + KEY, length - KEY), *word = NULL;
     *out = NULL;
     int status = path ? read_picture_word(&word, path, err) : error_nomem(err);
     if (!status && asprintf(out, "%.*s%s%s", (int)offset, ops, word, ops + offset + length) < 0)

@@ -199,13 +199,13 @@ static char *parent_of(const char *path) {
     int length = bare_length(path);
     while (length > 0 && path[length - 1] != '/')
         length--;
-    char *parent = length > 0 ? strndup(path, (size_t)(length > 1 ? length - 1 : 1)) : NULL;
+    char *parent = length > 0 ? mem_text(path, (size_t)(length > 1 ? length - 1 : 1)) : NULL;
     return length > 0 ? parent : mem_string(".");
 }
 
 static bool names_checkpoint(const char *path) {
     uint64_t clock;
-    char *bare = strndup(path, (size_t)bare_length(path));
+    char *bare = mem_text(path, (size_t)bare_length(path));
     const char *slash = bare ? strrchr(bare, '/') : NULL;
     const char *name = slash ? slash + 1 : bare;
     bool named =

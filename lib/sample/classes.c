@@ -167,7 +167,7 @@ static int read_file(struct classes *classes, const char *path, struct error *er
     if (!status && memchr(data, 0, size))
         status = error_set(err, STATUS_DATA, "%s: no text: it holds a zero byte", path);
     if (!status) {
-        char *text = strndup((const char *)data, size);
+        char *text = mem_text((const char *)data, size);
         status = text ? add_lines(classes, text, path, err) : error_nomem(err);
         free(text);
     }

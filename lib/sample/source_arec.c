@@ -197,7 +197,7 @@ static int keep_original(struct arec_source *reader, const struct arec_chunk *ch
     reader->original = NULL;
     if (chunk->length == 0 || chunk->length > AREC_KEY_MAX || memchr(body, 0, chunk->length))
         return error_set(err, STATUS_DATA, "damaged key of an original");
-    reader->original = strndup((const char *)body, chunk->length);
+    reader->original = mem_text((const char *)body, chunk->length);
     reader->copy = chunk->number;
     return reader->original ? STATUS_OK : error_nomem(err);
 }

@@ -104,7 +104,7 @@ int output_make_parents(const char *path, struct error *err) {
 
 int output_sync_name(const char *path, struct error *err) {
     size_t n = folder_length(path);
-    char *folder = n ? strndup(path, n) : mem_string(".");
+    char *folder = n ? mem_text(path, n) : mem_string(".");
     if (!folder)
         return error_nomem(err);
     int status = STATUS_OK;

@@ -312,7 +312,7 @@ char *quorum_state(struct quorum *quorum, uint64_t *version) {
     bool known = quorum->record && paxos_committed(record_paxos(quorum->record), &state);
     quorum->told = known ? state.version : 0;
     if (known && state.length) {
-        text = strndup((const char *)state.bytes, state.length);
+        text = mem_text((const char *)state.bytes, state.length);
         *version = state.version;
     }
     pthread_mutex_unlock(&quorum->lock);

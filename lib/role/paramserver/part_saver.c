@@ -126,7 +126,7 @@ static int find_folder(struct part *part, struct error *err) {
         return error_set(err, STATUS_CANTCREATE,
                          "it has no folder for parts: --checkpoints DIR names it");
     part->folder = part->own ? checkpoint_own_folder(o->folder, run, order->token.bytes)
-                             : strndup(order->folder.at, order->folder.length);
+                             : mem_text(order->folder.at, order->folder.length);
     if (!part->folder)
         return error_nomem(err);
     if (!part->own)
