@@ -29,14 +29,10 @@ static struct share share_of_input(const struct layer *input, int partition) {
     return (struct share){.way = CUT_NONE, .own = all, .makes = all, .layer = *input};
 }
 
-static struct share *share_of(const struct cut *cut, int layer, int partition) {
-    return &cut->shares[(size_t)layer * (size_t)cut->partitions + (size_t)partition];
-}
-
 void cut_make_share(const struct cut *cut, int layer, int partition, const struct region *makes) {
     const struct layer *of = &cut->model->layers[layer];
-    const struct region *from = &share_of(cut, of->from[0], partition)->own;
-    share_make(share_of(cut, layer, partition), cut->model, of,
+    const struct region *from = &share_at(cut, of->from[0], partition)->own;
+    share_make(share_at(cut, layer, partition), cut->model, of,
                &(struct share_place){.way = cut->ways[layer],
                                      .at = partition,
                                      .count = cut->partitions,
@@ -48,7 +44,7 @@ static void make_shares(struct cut *cut) {
     for (int i = 0; i < cut->model->layer_count; i++)
         for (int p = 0; p < cut->partitions; p++)
             if (i == 0)
-                *share_of(cut, i, p) = share_of_input(&cut->model->layers[i], p);
+                *share_at(cut, i, p) = share_of_input(&cut->model->layers[i], p);
             else
                 cut_make_share(cut, i, p, NULL);
 }
@@ -203,9 +199,7 @@ void cut_give(const struct cut *cut, int partition, float *whole, const float *o
 }
 
 size_t cut_sum_floats(const struct cut *cut) {
-    const struct partition *part = &cut->parts[0];
-    const struct cut_sum *last = &part->sums[part->sum_count - 1];
-    return part->sum_count > 0 ? last->at + last->n : 0;
+    return partition_sum_floats(&cut->parts[0]);
 }
 
 const struct cut_sum *cut_sums(const struct cut *cut, int partition, int *count) {
@@ -253,10 +247,8 @@ struct cut_layer cut_layer(const struct cut *cut, const struct layer *layer, int
 // Multiplications of a partition for a sample, forward and back, and of bytes that come to it.
 static double work_of(const struct cut *cut, int partition) {
     double work = 0;
-    for (int i = 0; i < cut->model->layer_count; i++) {
-        const struct layer *layer = &share_at(cut, i, partition)->layer;
-        work += (double)layer->useful * (layer_learns(layer) ? 3 : 1);
-    }
+    for (int i = 0; i < cut->model->layer_count; i++)
+        work += layer_work(&share_at(cut, i, partition)->layer);
     for (int p = 0; p < cut->partitions; p++)
         for (int back = 0; back < 2; back++)
             work +=
@@ -266,10 +258,8 @@ static double work_of(const struct cut *cut, int partition) {
 
 double cut_speed_up(const struct cut *cut) {
     double all = 0, most = 0;
-    for (int i = 0; i < cut->model->layer_count; i++) {
-        const struct layer *layer = &cut->model->layers[i];
-        all += (double)layer->useful * (layer_learns(layer) ? 3 : 1);
-    }
+    for (int i = 0; i < cut->model->layer_count; i++)
+        all += layer_work(&cut->model->layers[i]);
     for (int p = 0; p < cut->partitions; p++) {
         double work = work_of(cut, p);
         most = work > most ? work : most;

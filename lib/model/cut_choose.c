@@ -41,14 +41,15 @@ static double passes_of(const struct choice *c, int layer) {
 // Multiplications beyond an equal part of them that the partition with the most does.
 static double imbalance(const struct choice *c, int layer, enum cut_way way) {
     const struct layer *of = &c->cut->model->layers[layer];
-    double most = 0, all = (double)of->useful, passes = layer_learns(of) ? 3 : 1;
+    double most = 0, all = layer_work(of);
     for (int p = 0; p < c->cut->partitions; p++) {
-        double has = (double)share_by(c, layer, way, p).layer.useful;
+        const struct share share = share_by(c, layer, way, p);
+        double has = layer_work(&share.layer);
         most = has > most ? has : most;
     }
     if (way == CUT_INPUTS) // each has all of it here: the inputs are divided as the layer below is
         most = all / c->cut->partitions;
-    return passes * (most - all / c->cut->partitions) / (CUT_MULTIPLIES_A_BYTE * FLOAT_BYTES);
+    return (most - all / c->cut->partitions) / (CUT_MULTIPLIES_A_BYTE * FLOAT_BYTES);
 }
 
 // Whether every partition has all its weights, whose gradients they are to add up.

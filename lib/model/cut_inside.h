@@ -25,6 +25,14 @@ struct partition {
     int sum_count;
 };
 
+// Floats of its sums so far.
+static inline size_t partition_sum_floats(const struct partition *part) {
+    if (part->sum_count == 0)
+        return 0;
+    const struct cut_sum *last = &part->sums[part->sum_count - 1];
+    return last->at + last->n;
+}
+
 // An exchange of what a layer gives.
 struct cut_exchange {
     struct exchange exchange;
@@ -46,12 +54,18 @@ struct cut {
     struct partition *parts;
 };
 
-static inline const struct share *share_at(const struct cut *cut, int layer, int partition) {
+static inline struct share *share_at(const struct cut *cut, int layer, int partition) {
     return &cut->shares[(size_t)layer * (size_t)cut->partitions + (size_t)partition];
 }
 
 static inline int *reads_at(const struct cut *cut, int layer, int j) {
     return &cut->reads[(size_t)layer * LAYER_INPUTS_MAX + (size_t)j];
+}
+
+// Multiplications of all passes of a layer for a sample: by activations, and, where it learns, of
+// the error gradients of its inputs and of its weights.
+static inline double layer_work(const struct layer *layer) {
+    return (double)layer->useful * (layer_learns(layer) ? 3 : 1);
 }
 
 // What a partition has of a layer's outputs for those who read it: its own and, where it computes

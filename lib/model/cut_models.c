@@ -161,7 +161,6 @@ static int add_biases(struct builder *b, int layer, int from) {
     biases.region = *own;
     biases.biases =
         (struct parameter){.count = (size_t)biases.out.c, .dims = {biases.out.c}, .rank = 1};
-
     int index = add_layer(b, &biases);
     add_source(layer_at(b, index), from);
     for (int i = 0; i < LAYER_TENSORS; i++)
@@ -222,8 +221,7 @@ static int add_parts(struct builder *b, int layer) {
 // Where the gradients that are added up lie.
 static void add_sum(struct builder *b, int layer) {
     struct partition *part = b->part;
-    const struct cut_sum *before = &part->sums[part->sum_count - 1];
-    size_t at = part->sum_count > 0 ? before->at + before->n : 0;
+    size_t at = partition_sum_floats(part);
     if (!cut_adds_up(b->cut, layer) || !layer_learns(&b->cut->model->layers[layer]))
         return;
     part->sums[part->sum_count++] =

@@ -60,8 +60,8 @@ static double twice(const struct chain *chain, int m) {
     const struct layer *layer = &chain->cut->model->layers[chain->layers[m]];
     double sum = 0;
     for (int p = 0; p < chain->cut->partitions; p++)
-        sum += (double)share_at(chain->cut, chain->layers[m], p)->layer.useful;
-    return (layer_learns(layer) ? 3 : 1) * (sum - (double)layer->useful);
+        sum += layer_work(&share_at(chain->cut, chain->layers[m], p)->layer);
+    return sum - layer_work(layer);
 }
 
 // Of what lies below the layer: the bytes that cross borders, and, where some do, those that are

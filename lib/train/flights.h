@@ -63,6 +63,9 @@ struct leg { // of one partition and one place for flights
     bool refused;
 };
 
+// All partitions look anew.
+void flights_wake(const struct flights *flights);
+
 // Samples of each part of a mini-batch of n, but the last ones: as equal as can be, and as many as
 // a layer looks at together.
 int flights_each(const struct flights *flights, const struct model *model, int n);

@@ -258,17 +258,12 @@ static bool passes_done(const struct leg *leg) {
     return true;
 }
 
-static void wake_all(const struct flights *flights) {
-    for (int p = 0; p < cut_partitions(flights->cut); p++)
-        gate_open(post_gate(flights->post, p));
-}
-
 static void end(struct leg *leg) {
     const struct flights *flights = flights_of(leg);
     struct home *home = config_of(leg)->home;
     if (leg->refused) {
         loop_diverge(leg->thread, leg->flight->batch, NAN);
-        wake_all(flights);
+        flights_wake(flights);
     } else {
         home->ops->add_clock(home, leg->thread->index);
     }

@@ -189,7 +189,6 @@ static void *train_thread(void *self) {
         stop_running(thread->loop);
     }
     net_close(thread->net);
-    legs_close(thread->legs, thread->loop->flights);
     frozen_thread_close(&thread->frozen);
     free(thread->solo.gradient);
     free(thread->other);
@@ -307,6 +306,8 @@ void loop_close(struct loop *loop) {
     gate_open(&loop->begin);
     for (int i = 0; i < loop->started; i++)
         pthread_join(loop->threads[i].id, NULL);
+    for (int i = 0; i < loop->started; i++) // others read what lies in them
+        legs_close(loop->threads[i].legs, loop->flights);
     step_close(&loop->step);
     flights_close(loop->flights);
     free(loop->threads);

@@ -41,8 +41,8 @@ static bool land_flights(struct loop_thread *thread) {
     return landed;
 }
 
-static void wake_others(const struct flights *flights) {
-    for (int p = 1; p < cut_partitions(flights->cut); p++)
+void flights_wake(const struct flights *flights) {
+    for (int p = 0; p < cut_partitions(flights->cut); p++)
         gate_open(post_gate(flights->post, p));
 }
 
@@ -64,7 +64,7 @@ static bool announce(struct loop_thread *thread) {
         atomic_store(&flight->left, cut_partitions(flights->cut));
         atomic_store(&flights->announced, number + 1);
     }
-    wake_others(flights);
+    flights_wake(flights);
     return true;
 }
 
