@@ -395,6 +395,19 @@ softmax units=3
 END
 }
 
+# Convolutions of many maps take few samples another way than many, and round otherwise.
+@test "frozen layers give the same bytes, however many samples of a mini-batch miss them" {
+    frozen_net
+    sed -i 's/maps=6/maps=32/' frozen.net
+    adam-worker --model frozen.net --data train.idx --labels train.lab --epochs 1 --out start -q
+    for memory in 1000000 50000; do
+        run_ok adam-worker --model frozen.net --data train.idx --labels train.lab --epochs 4 --rate 0.05 --batch 16 \
+            --sync --freeze 'c[12]' --freeze b1 --frozen-memory $memory --init-from start --out $memory
+    done
+    [[ $stderr = *"is kept of 24 of 103 samples"* ]]
+    same_model 1000000 50000
+}
+
 # Of 103 samples; with 5000 bytes 13 are kept, and 90 pass four times.
 @test "frozen layers are passed once a sample, to the same bytes as each time" {
     frozen_net
