@@ -166,6 +166,13 @@ static void visit_tensor(const struct placed *placed, cut_visit *visit, void *se
     } while (next_index(box, index, d));
 }
 
+void cut_given_runs(const struct cut *cut, int partition, cut_visit *visit, void *self) {
+    const struct partition *part = &cut->parts[partition];
+    for (int i = 0; i < part->placed_count; i++)
+        if (part->placed[i].first)
+            visit_tensor(&part->placed[i], visit, self);
+}
+
 void cut_runs(const struct cut *cut, int partition, cut_visit *visit, void *self) {
     const struct partition *part = &cut->parts[partition];
     for (int i = 0; i < part->placed_count; i++)
@@ -192,10 +199,7 @@ void cut_take(const struct cut *cut, int partition, float *own, const float *who
 }
 
 void cut_give(const struct cut *cut, int partition, float *whole, const float *own) {
-    const struct partition *part = &cut->parts[partition];
-    for (int i = 0; i < part->placed_count; i++)
-        if (part->placed[i].first)
-            visit_tensor(&part->placed[i], give_run, &(struct copy){whole, own});
+    cut_given_runs(cut, partition, give_run, &(struct copy){whole, own});
 }
 
 size_t cut_sum_floats(const struct cut *cut) {

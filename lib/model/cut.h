@@ -48,9 +48,10 @@ int cut_exchanges(const struct cut *cut);
 struct cut_run {
     size_t whole, own, count;
 };
-// Calls `visit` with all of a partition, in the order of its own.
+// Calls `visit` with all of a partition, or with those that it gives, in the order of its own.
 typedef void cut_visit(void *self, const struct cut_run *run);
 void cut_runs(const struct cut *cut, int partition, cut_visit *visit, void *self);
+void cut_given_runs(const struct cut *cut, int partition, cut_visit *visit, void *self);
 // Copies parameters to a partition's from the whole model's, or back: of those that several
 // partitions have the first one gives them.
 void cut_take(const struct cut *cut, int partition, float *own, const float *whole);

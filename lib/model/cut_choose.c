@@ -11,6 +11,9 @@
 #include "model/fuse.h"
 
 enum { WAYS = CUT_NONE + 1, FLOAT_BYTES = 4 };
+// Of weights that a partition has of one unit, where each lies by itself: servers are told of each
+// run of them.
+enum { RUN_LEAST = 64 };
 
 // Costs are in floats of a sample that come over a border.
 struct choice {
@@ -71,6 +74,15 @@ static double own_floats(const struct choice *c, int layer, enum cut_way way) {
     return 0;
 }
 
+// Whether the inputs of a layer that is cut by them are strips of rows of many maps, so that its
+// weights lie in many short runs.
+static bool scatters_weights(const struct choice *c, int layer, enum cut_way below) {
+    const struct layer *of = &c->cut->model->layers[layer];
+    const struct shape *from = &c->cut->model->layers[of->from[0]].out;
+    int rows = (from->h + c->cut->partitions - 1) / c->cut->partitions;
+    return of->cut != CUT_INPUTS && below == CUT_ROWS && from->c > 1 && rows * from->w < RUN_LEAST;
+}
+
 // What partitions lack of the layer that slot j reads, if that is cut by `below`.
 static double border(const struct choice *c, int layer, int j, enum cut_way way,
                      enum cut_way below) {
@@ -78,7 +90,7 @@ static double border(const struct choice *c, int layer, int j, enum cut_way way,
     const struct layer *from = &c->cut->model->layers[of->from[j]];
     double floats = 0;
     if (way == CUT_INPUTS)
-        return 0;
+        return scatters_weights(c, layer, below) ? HUGE_VAL : 0;
     for (int p = 0; p < c->cut->partitions; p++) {
         struct share share = share_by(c, layer, way, p),
                      source = share_by(c, from->index, below, p);

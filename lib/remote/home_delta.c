@@ -549,14 +549,13 @@ static int open_local(struct delta *delta, struct error *err) {
 
 static int open_parts(struct delta *delta, struct error *err) {
     const struct home_servers_config *config = &delta->common.config;
-    const struct span all = servers_all(config->servers);
     int status = open_arrays(delta, err);
-    if (!status)
+    if (!status && !config->portion)
         status = delta_factors_open(&delta->factors, config, err);
     if (!status)
-        status = exchange_open(&delta->push, config->servers, EXCHANGE_PUSH, &all, 1, err);
+        status = home_servers_exchange(&delta->push, config, EXCHANGE_PUSH, err);
     if (!status)
-        status = exchange_open(&delta->pull, config->servers, EXCHANGE_PULL, &all, 1, err);
+        status = home_servers_exchange(&delta->pull, config, EXCHANGE_PULL, err);
     return status ? status : open_local(delta, err);
 }
 

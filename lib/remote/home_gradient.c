@@ -122,11 +122,14 @@ static void ask_weights(struct gradient *gradient, bool newer) {
 }
 
 // The clocks of all shards go in step, but while an update is on its way from one to the
-// next: the first one's is everybody's.
+// next: the first one's is everybody's, of those that are used here.
 static void report_turn(const struct gradient *gradient) {
     const struct home_servers_config *config = &gradient->common.config;
+    const struct portion *portion = config->portion;
+    size_t shard =
+        portion && portion->used_count > 0 ? portion->used[0].span.first / PROTO_SHARD_FLOATS : 0;
     if (is_hardsync(config) && config->turn)
-        config->turn(config->self, gradient->versions[gradient->here][0]);
+        config->turn(config->self, gradient->versions[gradient->here][shard]);
 }
 
 // Waits for what was asked for, and uses it from now on.
@@ -435,7 +438,8 @@ static void gradient_add(struct home *home, int thread, const struct layer *laye
 }
 
 static bool gradient_takes_product(const struct home *home, const struct layer *layer, bool sync) {
-    return sync && ((const struct gradient *)home)->taken[layer->index];
+    const struct gradient *gradient = (const struct gradient *)home;
+    return sync && gradient->taken && gradient->taken[layer->index];
 }
 
 // The product is kept as its factors. The gradient of the biases follows from them. A home that
@@ -590,6 +594,8 @@ static int open_factors(struct gradient *gradient, struct error *err) {
 
 static int open_push(struct gradient *gradient, struct error *err) {
     const struct home_servers_config *config = &gradient->common.config;
+    if (config->portion)
+        return home_servers_exchange(&gradient->push, config, EXCHANGE_PUSH, err);
     struct span *spans = mem_array((size_t)config->model->layer_count, sizeof *spans);
     if (!spans)
         return error_nomem(err);
@@ -601,18 +607,17 @@ static int open_push(struct gradient *gradient, struct error *err) {
 
 static int open_parts(struct gradient *gradient, struct error *err) {
     const struct home_servers_config *config = &gradient->common.config;
-    const struct span all = servers_all(config->servers);
     int status = open_arrays(gradient, err);
-    if (!status)
+    if (!status && !config->portion)
         status = open_factors(gradient, err);
     if (!status)
         status = begin_group(gradient, err);
     if (!status)
         status = open_push(gradient, err);
     if (!status)
-        status = exchange_open(&gradient->turn, config->servers, EXCHANGE_PUSH, &all, 1, err);
+        status = home_servers_exchange(&gradient->turn, config, EXCHANGE_PUSH, err);
     if (!status)
-        status = exchange_open(&gradient->pull, config->servers, EXCHANGE_PULL, &all, 1, err);
+        status = home_servers_exchange(&gradient->pull, config, EXCHANGE_PULL, err);
     return status;
 }
 

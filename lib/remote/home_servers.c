@@ -28,6 +28,17 @@ static void set_factor(struct home_servers *home) {
     atomic_store(&home->factor, (float)factor);
 }
 
+int home_servers_exchange(struct exchange **out, const struct home_servers_config *config,
+                          enum exchange_way way, struct error *err) {
+    const struct portion *portion = config->portion;
+    const struct span all = servers_all(config->servers);
+    if (!portion)
+        return exchange_open(out, config->servers, way, &all, 1, err);
+    bool pulls = way == EXCHANGE_PULL;
+    return exchange_open_placed(out, config->servers, way, pulls ? portion->used : portion->given,
+                                pulls ? portion->used_count : portion->given_count, err);
+}
+
 float home_servers_rate(const struct home_servers *home, float rate) {
     return rate * atomic_load(&home->factor);
 }

@@ -29,7 +29,7 @@
 
 #include <stdbool.h>
 
-#include "remote/servers_client.h"
+#include "remote/portion.h"
 #include "rule/protocol.h"
 #include "train/home.h"
 
@@ -39,6 +39,9 @@ struct home_servers;
 
 struct home_servers_config { // what it points to must outlive the home
     const struct model *model;
+    // Of a partition, whose model that is: where its parameters lie, of which it pushes those that
+    // it gives. It pushes no factors. NULL: the servers have this model.
+    const struct portion *portion;
     const struct optimizer *optimizer;
     const struct kernels *kernels;
     struct servers *servers;
@@ -61,6 +64,8 @@ struct home_servers_config { // what it points to must outlive the home
     void (*turn)(void *self, uint64_t clock);
 };
 
+// Deltas of parameters that several partitions have are pushed by one; the others know that they
+// are on their way.
 int home_delta_open(struct home_servers **out, const struct home_servers_config *config,
                     struct error *err);
 int home_gradient_open(struct home_servers **out, const struct home_servers_config *config,

@@ -33,6 +33,10 @@ struct home_servers { // each home's own struct begins with this
 void home_servers_init(struct home_servers *home, const struct home_servers_config *config);
 void home_servers_free(struct home_servers *home);
 
+// An exchange of all that the home pulls or pushes.
+int home_servers_exchange(struct exchange **out, const struct home_servers_config *config,
+                          enum exchange_way way, struct error *err);
+
 // The learning rate of a push, where the schedule says `rate`.
 float home_servers_rate(const struct home_servers *home, float rate);
 

@@ -78,6 +78,15 @@ enum exchange_way { EXCHANGE_PULL, EXCHANGE_PUSH, EXCHANGE_STORE };
 // `spans` are floats of the parameter space, ascending, and copied.
 int exchange_open(struct exchange **out, struct servers *servers, enum exchange_way way,
                   const struct span *spans, size_t count, struct error *err);
+// Floats that lie elsewhere in arrays of numbers: float span.first is number `at` there.
+struct placed_span {
+    struct span span;
+    size_t at;
+};
+// The same. Arrays of numbers below are laid out so, and their `first` is 0. STATUS_DATA: a shard
+// would be pushed in more pieces than a message has.
+int exchange_open_placed(struct exchange **out, struct servers *servers, enum exchange_way way,
+                         const struct placed_span *spans, size_t count, struct error *err);
 // Everything there is: {0, parameters}.
 struct span servers_all(const struct servers *servers);
 // Waits until it is over; for one that need not be carried out, call servers_stop before.

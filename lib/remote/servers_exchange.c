@@ -23,37 +23,62 @@ static size_t shard_end(size_t first) {
 }
 
 // Cuts spans at the borders of shards; only counts where `to` is NULL.
-static size_t cut_at_shards(const struct span *spans, size_t count, struct span *to) {
+static size_t cut_at_shards(const struct placed_span *spans, size_t count, struct placed_span *to) {
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
-        size_t end = spans[i].first + spans[i].n;
-        for (size_t first = spans[i].first, next; first < end; first = next, n++) {
+        const struct span span = spans[i].span;
+        size_t end = span.first + span.n;
+        for (size_t first = span.first, next; first < end; first = next, n++) {
             next = shard_end(first) < end ? shard_end(first) : end;
             if (to)
-                to[n] = (struct span){first, next - first};
+                to[n] =
+                    (struct placed_span){{first, next - first}, spans[i].at + (first - span.first)};
         }
     }
     return n;
 }
 
-// What is pulled arrives in one place, so that each span is a request of its own. What is
-// pushed to a shard goes at once: a shard takes each sequence number once.
+// What is pushed to a shard goes at once: a shard takes each sequence number once. What is pulled
+// by one request arrives in one place, one span behind the other.
+static bool joins_request(const struct exchange *exchange, const struct shard_request *request,
+                          size_t i) {
+    const struct placed_span *span = &exchange->spans[i], *before = span - 1;
+    if (!request || request->shard != (uint32_t)(span->span.first / PROTO_SHARD_FLOATS))
+        return false;
+    return exchange->way != EXCHANGE_PULL ||
+           (span->at == before->at + before->span.n && request->count < PROTO_PIECES_MAX);
+}
+
 static void make_requests(struct exchange *exchange) {
-    bool apart = exchange->way == EXCHANGE_PULL;
     struct shard_request *request = NULL;
     for (size_t i = 0; i < exchange->span_count; i++) {
-        uint32_t shard = (uint32_t)(exchange->spans[i].first / PROTO_SHARD_FLOATS);
-        if (apart || !request || request->shard != shard) {
+        const struct span span = exchange->spans[i].span;
+        if (!joins_request(exchange, request, i)) {
             request = &exchange->requests[exchange->request_count++];
             *request = (struct shard_request){
-                .exchange = exchange, .shard = shard, .first = i, .over = true};
+                .exchange = exchange,
+                .shard = (uint32_t)(span.first / PROTO_SHARD_FLOATS),
+                .first = i,
+                .over = true,
+            };
         }
         request->count++;
+        request->floats += span.n;
     }
 }
 
-int exchange_open(struct exchange **out, struct servers *servers, enum exchange_way way,
-                  const struct span *spans, size_t count, struct error *err) {
+static int check_requests(const struct exchange *exchange, struct error *err) {
+    for (size_t i = 0; i < exchange->request_count; i++)
+        if (exchange->requests[i].count > PROTO_PIECES_MAX)
+            return error_set(err, STATUS_DATA,
+                             "a shard would be pushed in %zu pieces, of which a message has at "
+                             "most %d",
+                             exchange->requests[i].count, PROTO_PIECES_MAX);
+    return STATUS_OK;
+}
+
+int exchange_open_placed(struct exchange **out, struct servers *servers, enum exchange_way way,
+                         const struct placed_span *spans, size_t count, struct error *err) {
     struct exchange *exchange = mem_zeroed(1, sizeof *exchange);
     size_t n = cut_at_shards(spans, count, NULL);
     if (!exchange)
@@ -70,8 +95,24 @@ int exchange_open(struct exchange **out, struct servers *servers, enum exchange_
     }
     cut_at_shards(spans, count, exchange->spans);
     make_requests(exchange);
-    *out = exchange;
-    return STATUS_OK;
+    int status = check_requests(exchange, err);
+    if (status)
+        exchange_close(exchange);
+    else
+        *out = exchange;
+    return status;
+}
+
+int exchange_open(struct exchange **out, struct servers *servers, enum exchange_way way,
+                  const struct span *spans, size_t count, struct error *err) {
+    struct placed_span *placed = mem_array(count + 1, sizeof *placed);
+    if (!placed)
+        return error_nomem(err);
+    for (size_t i = 0; i < count; i++)
+        placed[i] = (struct placed_span){spans[i], spans[i].first};
+    int status = exchange_open_placed(out, servers, way, placed, count, err);
+    free(placed);
+    return status;
 }
 
 void exchange_close(struct exchange *exchange) {
@@ -101,7 +142,7 @@ static size_t put_pieces(const struct shard_request *request, const struct proto
     const struct proto_bucket *buckets = routes->buckets.at;
     uint64_t epoch = buckets[proto_bucket_of(request->shard, routes->buckets.count)].epoch;
     for (size_t i = 0; i < request->count; i++) {
-        struct span span = request->exchange->spans[request->first + i];
+        struct span span = request->exchange->spans[request->first + i].span;
         pieces[i] = (struct proto_piece){
             .shard = request->shard,
             .offset = (uint32_t)(span.first % PROTO_SHARD_FLOATS),
@@ -132,7 +173,6 @@ static void request_answered(struct link_request *ask);
 static int ask_pull(struct shard_request *request, struct link *link, struct proto_list pieces,
                     struct error *err) {
     const struct exchange *exchange = request->exchange;
-    const struct span span = exchange->spans[request->first];
     const struct proto_pull message = {
         .session = exchange->servers->options.hello.session,
         .quantity = (uint16_t)exchange->pull.quantity,
@@ -142,8 +182,8 @@ static int ask_pull(struct shard_request *request, struct link *link, struct pro
     request->ask = (struct link_request){
         .type = PROTO_TYPE_PULL,
         .message = &message,
-        .into = exchange->pull.into + (span.first - exchange->pull.first),
-        .room = span.n * sizeof(float),
+        .into = exchange->pull.into + (exchange->spans[request->first].at - exchange->pull.first),
+        .room = request->floats * sizeof(float),
         .done = request_answered,
         .context = request,
     };
@@ -177,7 +217,7 @@ static int ask_push(struct shard_request *request, struct link *link, struct pro
     };
     return ask_with_payload(request, link, PROTO_TYPE_PUSH, &message,
                             exchange->parts + request->first,
-                            exchange->push.samples > 0 ? request->count : 0, err);
+                            exchange->push.samples > 0 ? request->part_count : 0, err);
 }
 
 static int ask_factors(struct shard_request *request, struct link *link, struct proto_list pieces,
@@ -206,7 +246,7 @@ static int ask_store(struct shard_request *request, struct link *link, struct pr
     const struct proto_store message = {.quantity = (uint16_t)exchange->store.quantity,
                                         .pieces = pieces};
     return ask_with_payload(request, link, PROTO_TYPE_STORE, &message,
-                            exchange->parts + request->first, request->count, err);
+                            exchange->parts + request->first, request->part_count, err);
 }
 
 int shard_request_send(struct shard_request *request, struct link *link, struct error *err) {
@@ -341,21 +381,49 @@ static void fail_answer(struct shard_request *request, const char *asked) {
     shard_request_fail(request, STATUS_DATA, text);
 }
 
-// "Every byte from outside is checked": the answer must be about what was asked.
+// What the pieces of an answer say: which of them came, and the oldest of their versions.
+struct piece_account {
+    bool meant; // they are those that were asked for
+    size_t whole, unchanged;
+    uint64_t version;
+};
+
+static struct piece_account account_of(const struct shard_request *request,
+                                       const struct proto_list *pieces) {
+    struct piece_account account = {.meant = pieces->count == request->count,
+                                    .version = PROTO_NOWHERE};
+    const struct proto_piece *piece = pieces->at;
+    for (size_t i = 0; account.meant && i < request->count; i++, piece++) {
+        const struct span span = request->exchange->spans[request->first + i].span;
+        account.meant =
+            piece->shard == request->shard && piece->offset == span.first % PROTO_SHARD_FLOATS;
+        account.whole += piece->count == span.n;
+        account.unchanged += piece->count == 0;
+        account.version = piece->version < account.version ? piece->version : account.version;
+    }
+    return account;
+}
+
+// "Every byte from outside is checked": the answer must be about what was asked. A shard that
+// changed while the server looked at one piece after the other is asked for again, all of it.
 static void settle_weights(struct shard_request *request, const struct link_request *ask) {
-    const struct proto_weights *weights = &ask->answer->weights;
-    const struct proto_piece *piece = weights->pieces.at;
-    struct span span = request->exchange->spans[request->first];
-    bool meant = weights->pieces.count == 1 && piece->shard == request->shard &&
-                 piece->offset == span.first % PROTO_SHARD_FLOATS;
-    bool whole = meant && piece->count == span.n && ask->received == ask->room;
-    bool unchanged = meant && piece->count == 0 && ask->received == 0 && request->version > 0;
+    const struct piece_account account = account_of(request, &ask->answer->weights.pieces);
+    bool whole = account.meant && account.whole == request->count && ask->received == ask->room;
+    bool unchanged = account.meant && account.unchanged == request->count && ask->received == 0 &&
+                     request->version > 0;
+    bool mixed = account.meant && account.whole > 0 && request->version > 0 &&
+                 account.whole + account.unchanged == request->count;
+    if (!whole && !unchanged && mixed) {
+        request->version = 0;
+        send_again(request, 0);
+        return;
+    }
     if (!whole && !unchanged) {
         fail_answer(request, "pull");
         return;
     }
     request->exchange->servers->figures.unchanged += unchanged;
-    request->version = unchanged ? request->version : piece->version;
+    request->version = unchanged ? request->version : account.version;
     shard_request_end(request);
 }
 
@@ -449,13 +517,20 @@ static void begin_exchange(struct exchange *exchange, enum exchange_op op,
     servers_pump(servers);
 }
 
-// `values` begin with float `first`.
+// `values` begin with float `first`. Spans that lie one behind the other there go as one part.
 static void set_parts(struct exchange *exchange, const float *values, size_t first) {
-    for (size_t i = 0; i < exchange->span_count; i++)
-        exchange->parts[i] = (struct link_part){
-            values ? values + (exchange->spans[i].first - first) : NULL,
-            exchange->spans[i].n * sizeof *values,
-        };
+    for (size_t r = 0; values && r < exchange->request_count; r++) {
+        struct shard_request *request = &exchange->requests[r];
+        struct link_part *parts = exchange->parts + request->first;
+        const struct placed_span *spans = exchange->spans + request->first;
+        request->part_count = 0;
+        for (size_t i = 0; i < request->count; i++) {
+            if (i == 0 || spans[i].at != spans[i - 1].at + spans[i - 1].span.n)
+                parts[request->part_count++] =
+                    (struct link_part){values + (spans[i].at - first), 0};
+            parts[request->part_count - 1].size += spans[i].span.n * sizeof *values;
+        }
+    }
 }
 
 void exchange_pull(struct exchange *exchange, const struct pull *pull) {

@@ -42,7 +42,9 @@ struct shard_request {
     struct exchange *exchange;
     struct link_request ask;
     uint32_t shard;
-    size_t first, count; // spans of the exchange
+    size_t first, count; // spans of the exchange, `floats` in all
+    size_t floats;
+    size_t part_count; // of the payload, from part `first` of the exchange on
     bool over;
     bool unsure;       // it was sent before, and may have been carried out
     uint64_t version;  // of pulls: here, then there; else of the weights that it is about
@@ -59,9 +61,9 @@ enum exchange_op { EXCHANGE_OP_PULL, EXCHANGE_OP_PUSH, EXCHANGE_OP_FACTORS, EXCH
 struct exchange {
     struct servers *servers;
     enum exchange_way way;
-    struct span *spans; // each within one shard
+    struct placed_span *spans; // each within one shard
     size_t span_count;
-    struct link_part *parts; // of payloads: one for each span; of factors two
+    struct link_part *parts; // of payloads: at most one for each span; of factors two
     struct shard_request *requests;
     size_t request_count;
     _Atomic size_t left; // requests under way

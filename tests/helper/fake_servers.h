@@ -36,6 +36,7 @@ enum fake_lie { // in answers to pulls
     FAKE_SHORT,     // fewer than it says
     FAKE_TWO,       // pieces in one answer
     FAKE_UNCHANGED, // though the client has nothing yet
+    FAKE_MIXED,     // no lie: of several pieces the first is not newer yet, and the others are
 };
 
 struct fake;
@@ -137,6 +138,35 @@ static inline void fake_answer_pull(struct fake *fake, struct link *link, uint64
     link_answer(link, request, PROTO_TYPE_WEIGHTS, &weights, &payload, NULL);
 }
 
+// Several pieces of one shard, packed. Where the asker has some version, one of them may be so.
+static inline void fake_answer_pieces(struct fake *fake, struct link *link, uint64_t request,
+                                      const struct proto_pull *pull) {
+    const struct proto_piece *asked = pull->pieces.at;
+    uint32_t count = pull->pieces.count;
+    struct proto_piece *pieces = malloc(count * sizeof *pieces);
+    size_t n = 0;
+    for (uint32_t i = 0; i < count; i++)
+        n += asked[i].count;
+    struct fake_copy *copy = malloc(sizeof *copy + n * sizeof(float));
+    n = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        const size_t first = (size_t)asked[i].shard * PROTO_SHARD_FLOATS + asked[i].offset;
+        pieces[i] = asked[i];
+        pieces[i].version = fake->version[asked[i].shard];
+        if (fake->lie == FAKE_MIXED && asked[i].version > 0 && i == 0) {
+            pieces[i].count = 0;
+            pieces[i].version = asked[i].version;
+        }
+        memcpy(copy->values + n, fake->weights + first, pieces[i].count * sizeof(float));
+        n += pieces[i].count;
+    }
+    copy->part = (struct link_part){copy->values, n * sizeof(float)};
+    const struct proto_weights weights = {.pieces = proto_list(pieces, count)};
+    const struct link_payload payload = {&copy->part, 1, fake_free, copy};
+    link_answer(link, request, PROTO_TYPE_WEIGHTS, &weights, &payload, NULL);
+    free(pieces);
+}
+
 static inline void fake_answer_late(struct fake *fake) {
     int kept = 0;
     for (int i = 0; i < fake->late_count; i++) {
@@ -157,6 +187,10 @@ static inline void fake_pull(struct fake *fake, struct link *link, uint64_t requ
     fake->pulls++;
     if (fake->mute)
         return;
+    if (pull->pieces.count > 1) {
+        fake_answer_pieces(fake, link, request, pull);
+        return;
+    }
     if (pull->least <= fake->version[piece->shard]) {
         fake_answer_pull(fake, link, request, *piece, pull->quantity == PROTO_QUANTITY_STATE);
         return;

@@ -186,6 +186,52 @@ static void test_parts(struct tap *tap) {
     });
 }
 
+static void test_placed(struct tap *tap) {
+    TEST(tap, "spans that lie elsewhere here are pushed from there, and pulled to there", {
+        struct scene s;
+        open_scene(tap, &s);
+        // Two rows of a part, one behind the other here; and one before them across a border.
+        const struct placed_span spans[] = {
+            {{10, 5}, 100}, {{30, 5}, 105}, {{PROTO_SHARD_FLOATS - 2, 4}, 3}};
+        struct exchange *push, *pull;
+        float here[120] = {0};
+        for (int i = 0; i < 120; i++)
+            here[i] = (float)(1 + i);
+        CHECK_INT(tap, exchange_open_placed(&push, s.servers, EXCHANGE_PUSH, spans, 3, NULL), 0);
+        CHECK_INT(tap, exchange_open_placed(&pull, s.servers, EXCHANGE_PULL, spans, 3, NULL), 0);
+        exchange_push(push, &(struct push){.kind = PROTO_UPDATE_DELTA,
+                                           .samples = 1,
+                                           .values = here,
+                                           .versions = s.versions});
+        CHECK_INT(tap, exchange_wait(push, NULL, NULL), STATUS_OK);
+        for (size_t i = 0; i < 40; i++) {
+            double meant = i >= 10 && i < 15   ? (double)(91 + i)
+                           : i >= 30 && i < 35 ? (double)(76 + i)
+                                               : 0;
+            CHECK_NEAR(tap, (double)s.fake.weights[i], meant, 0);
+        }
+        for (size_t i = 0; i < 4; i++)
+            CHECK_NEAR(tap, (double)s.fake.weights[PROTO_SHARD_FLOATS - 2 + i], (double)(4 + i), 0);
+        memset(here, 0, sizeof here);
+        exchange_pull(pull, &(struct pull){PROTO_QUANTITY_WEIGHT, here, s.versions, false, 0});
+        CHECK_INT(tap, exchange_wait(pull, NULL, NULL), STATUS_OK);
+        for (int i = 0; i < 120; i++) {
+            bool meant = (i >= 3 && i < 7) || (i >= 100 && i < 110);
+            CHECK_NEAR(tap, (double)here[i], meant ? 1 + i : 0, 0);
+        }
+        // A shard that changed while the server answered is asked for again.
+        memset(here, 0, sizeof here);
+        s.fake.lie = FAKE_MIXED;
+        exchange_pull(pull, &(struct pull){PROTO_QUANTITY_WEIGHT, here, s.versions, false, 0});
+        CHECK_INT(tap, exchange_wait(pull, NULL, NULL), STATUS_OK);
+        for (int i = 100; i < 110; i++)
+            CHECK_NEAR(tap, (double)here[i], 1 + i, 0);
+        exchange_close(push);
+        exchange_close(pull);
+        close_scene(&s);
+    });
+}
+
 static void test_broken(struct tap *tap) {
     TEST(tap, "pushes are applied exactly once although links break at random moments", {
         enum { ROUNDS = 60 };
@@ -423,6 +469,7 @@ int main(void) {
     test_unchanged(&tap);
     test_growth(&tap);
     test_parts(&tap);
+    test_placed(&tap);
     test_broken(&tap);
     test_routes(&tap);
     test_patience(&tap);
