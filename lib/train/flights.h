@@ -4,9 +4,10 @@
 // only.
 //
 // Thread 0 takes mini-batches and announces them; when all partitions are done with one, it has
-// landed. Asynchronous flights are mini-batches of their own, each of whose gradients is added as
-// soon as it is there. A synchronous mini-batch is cut into as many parts, in flight together,
-// whose gradients are one update.
+// landed. Where other processes have the other partitions (train/neighbours.h), each has one
+// thread, which hears of mini-batches from the first one's. Asynchronous flights are mini-batches
+// of their own, each of whose gradients is added as soon as it is there. A synchronous mini-batch
+// is cut into as many parts, in flight together, whose gradients are one update.
 #ifndef ADAM_TRAIN_FLIGHTS_H
 #define ADAM_TRAIN_FLIGHTS_H
 
@@ -14,27 +15,32 @@
 
 #include "model/cut.h"
 #include "train/loop_threads.h"
+#include "train/neighbours.h"
 #include "train/post.h"
 #include "train/sums.h"
 
 // A mini-batch in the air. Of thread 0 until it is announced, and when it has landed.
 struct flight {
     struct batch *batch; // NULL: there is none
+    uint64_t number;     // 0, 1, 2...
     float rate;
     int32_t *other; // where samples are mixed (train/mix.h)
     float *share;
-    double *losses;   // of each partition
-    _Atomic int left; // partitions that are not done
+    double *losses;   // of each thread's partition
+    bool refused;     // by one of the threads: something was not finite
+    _Atomic int left; // threads that are not done
 };
 
 struct flights {
     const struct cut *cut;
+    const struct neighbours *neighbours; // NULL: all partitions are here
+    int first, local;                    // partition of thread 0; threads
     struct post *post;
     int count, chunks; // in the air at a time; parts of each, each with a net of its own
     int most;          // samples that a net passes at a time
     struct flight *flight;
     _Atomic uint64_t announced; // flights so far
-    _Atomic int inside;         // partitions that are in the round, but for the first
+    _Atomic int inside;         // threads that are in the round, but for the first
     atomic_bool over;           // no other follows in this round
 };
 
@@ -63,8 +69,12 @@ struct leg { // of one partition and one place for flights
     bool refused;
 };
 
-// All partitions look anew.
+// All threads look anew.
 void flights_wake(const struct flights *flights);
+// Opened when there may be something for a thread to go on with.
+struct gate *flights_gate(const struct flights *flights, int thread);
+// What carries the pieces of a thread's passes in one place.
+const struct net_wire *flights_wire(const struct flights *flights, int thread, int place);
 
 // Samples of each part of a mini-batch of n, but the last ones: as equal as can be, and as many as
 // a layer looks at together.

@@ -16,8 +16,12 @@ static const struct flights *flights_of(const struct leg *leg) {
     return leg->thread->loop->flights;
 }
 
+static int partition_of(const struct leg *leg) {
+    return flights_of(leg)->first + leg->thread->index;
+}
+
 static const struct model *model_of(const struct leg *leg) {
-    return cut_model(flights_of(leg)->cut, leg->thread->index);
+    return cut_model(flights_of(leg)->cut, partition_of(leg));
 }
 
 static const float *weights_of(const struct leg *leg) {
@@ -38,7 +42,7 @@ static bool waits_for_all(const struct leg *leg) {
 }
 
 static bool has_sums(const struct leg *leg) {
-    return waits_for_all(leg) || leg->gradients > 0;
+    return leg->flight->batch->n > 0 && (waits_for_all(leg) || leg->gradients > 0);
 }
 
 // --- a layer's gradient is there ----------------------------------------------------------
@@ -46,7 +50,7 @@ static bool has_sums(const struct leg *leg) {
 // Whether others have the layer's weights, too.
 static bool is_shared(const struct leg *leg, const struct layer *layer) {
     int count;
-    const struct cut_sum *sums = cut_sums(flights_of(leg)->cut, leg->thread->index, &count);
+    const struct cut_sum *sums = cut_sums(flights_of(leg)->cut, partition_of(leg), &count);
     for (int i = 0; i < count; i++)
         if (sums[i].layer == layer->index)
             return true;
@@ -84,7 +88,7 @@ static void begin_forward(struct chunk *chunk) {
     chunk->some = chunk->n - chunk->at < most ? chunk->n - chunk->at : most;
     chunk->phase = CHUNK_FORWARD;
     net_begin_forward(chunk->net, weights_of(leg),
-                      leg->thread->index == 0 ? batch->input + (size_t)first * sample : NULL,
+                      partition_of(leg) == 0 ? batch->input + (size_t)first * sample : NULL,
                       chunk->some, batch->draw + first, config_of(leg)->seed);
 }
 
@@ -155,7 +159,7 @@ static void put_own_layers(const struct leg *leg, float *squares, float *bad) {
 
 static void put_shared_layers(const struct leg *leg, float *to) {
     int count;
-    const struct cut_sum *sums = cut_sums(flights_of(leg)->cut, leg->thread->index, &count);
+    const struct cut_sum *sums = cut_sums(flights_of(leg)->cut, partition_of(leg), &count);
     const struct model *model = model_of(leg);
     for (int i = 0; i < count; i++)
         if (sums[i].layer >= 0)
@@ -181,7 +185,7 @@ static void begin_sums(struct leg *leg) {
 // Squares of the gradients that were added up, by whole layers.
 static void put_shared_squares(const struct leg *leg) {
     int count;
-    const struct cut_sum *sums = cut_sums(flights_of(leg)->cut, leg->thread->index, &count);
+    const struct cut_sum *sums = cut_sums(flights_of(leg)->cut, partition_of(leg), &count);
     for (int i = 0; i < count; i++)
         if (sums[i].layer >= 0)
             leg->sums.floats[leg->gradients + (size_t)model_of(leg)->layers[sums[i].layer].stream] =
@@ -201,7 +205,7 @@ static void apply_layer(const struct leg *leg, const struct layer *layer, float 
 
 static void apply_shared(const struct leg *leg) {
     int count;
-    const struct cut_sum *sums = cut_sums(flights_of(leg)->cut, leg->thread->index, &count);
+    const struct cut_sum *sums = cut_sums(flights_of(leg)->cut, partition_of(leg), &count);
     for (int i = 0; i < count; i++)
         if (sums[i].layer >= 0)
             apply_layer(leg, &model_of(leg)->layers[sums[i].layer], leg->sums.floats + sums[i].at);
@@ -260,17 +264,19 @@ static bool passes_done(const struct leg *leg) {
 
 static void end(struct leg *leg) {
     const struct flights *flights = flights_of(leg);
+    struct flight *flight = leg->flight;
     struct home *home = config_of(leg)->home;
     if (leg->refused) {
-        loop_diverge(leg->thread, leg->flight->batch, NAN);
+        flight->refused = true;
+        loop_diverge(leg->thread, flight->batch, NAN);
         flights_wake(flights);
-    } else {
+    } else if (flight->batch->n > 0) {
         home->ops->add_clock(home, leg->thread->index);
     }
     leg->phase = LEG_WAITS;
     leg->number += (uint64_t)flights->count;
-    if (atomic_fetch_sub(&leg->flight->left, 1) == 1)
-        gate_open(post_gate(flights->post, 0));
+    if (atomic_fetch_sub(&flight->left, 1) == 1)
+        gate_open(flights_gate(flights, 0));
 }
 
 static bool pass_on(struct leg *leg) {
@@ -316,7 +322,7 @@ static int open_chunk(struct chunk *chunk, struct leg *leg, int slot, struct err
         net_open(&chunk->net, model, config_of(leg)->kernels, flights->most, NET_TRAIN, err);
     if (status)
         return status;
-    net_wired(chunk->net, post_wire(flights->post, leg->thread->index, slot));
+    net_wired(chunk->net, flights_wire(flights, leg->thread->index, slot));
     chunk->gradient = mem_untouched_floats(model->parameter_count + 1);
     return chunk->gradient ? STATUS_OK : error_nomem(err);
 }
@@ -325,8 +331,8 @@ static int open_sums(struct leg *leg, int slot, struct error *err) {
     const struct flights *flights = flights_of(leg);
     const struct loop_config *config = config_of(leg);
     leg->gradients = cut_sum_floats(flights->cut);
-    return sums_open(&leg->sums, post_wire(flights->post, leg->thread->index, slot),
-                     cut_exchanges(flights->cut), leg->thread->index, cut_partitions(flights->cut),
+    return sums_open(&leg->sums, flights_wire(flights, leg->thread->index, slot),
+                     cut_exchanges(flights->cut), partition_of(leg), cut_partitions(flights->cut),
                      leg->gradients + (size_t)config->model->layer_count + 1, config->kernels, err);
 }
 

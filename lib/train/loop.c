@@ -12,8 +12,7 @@
 
 // --- for one thread -------------------------------------------------------------
 
-// Draws the next mini-batch for the caller; false: the round is over.
-static bool claim_batch(struct loop *loop) {
+bool loop_claim(struct loop *loop) {
     uint64_t number = atomic_load(&loop->next);
     do {
         if (number >= atomic_load(&loop->until))
@@ -22,23 +21,28 @@ static bool claim_batch(struct loop *loop) {
     return true;
 }
 
+void loop_unclaim(struct loop *loop) {
+    atomic_fetch_sub(&loop->next, 1);
+}
+
 // Nobody waits for a thread that waits for data.
-static struct batch *take_or_leave_group(const struct loop_thread *thread, double *waited) {
+static struct batch *take_or_leave_group(const struct loop_thread *thread, double patience,
+                                         double *waited) {
     const struct loop_config *config = &thread->loop->config;
-    if (config->sync || !config->home->meetings)
-        return supply_take(config->supply, config->patience, waited);
+    if (config->sync || config->cut || !config->home->meetings)
+        return supply_take(config->supply, patience, waited);
     struct batch *batch = supply_take(config->supply, 0, waited);
     if (!batch || batch->n > 0)
         return batch;
     supply_give_back(config->supply, batch);
     solo_leave(&thread->solo);
-    return supply_take(config->supply, config->patience, waited);
+    return supply_take(config->supply, patience, waited);
 }
 
-static struct batch *take_batch(struct loop_thread *thread) {
+static struct batch *take_batch(struct loop_thread *thread, double patience) {
     const struct loop_config *config = &thread->loop->config;
     double sum = atomic_load_explicit(&thread->waited, memory_order_relaxed), waited = 0;
-    struct batch *batch = take_or_leave_group(thread, &waited);
+    struct batch *batch = take_or_leave_group(thread, patience, &waited);
     // Synchronous threads all wait while one takes.
     sum += config->sync ? waited * config->threads : waited;
     atomic_store_explicit(&thread->waited, sum, memory_order_relaxed);
@@ -59,19 +63,27 @@ static void mix_samples(const struct loop_thread *thread, struct batch *batch) {
         mix_batch(&thread->loop->config.mix, batch, thread->other, thread->share);
 }
 
+struct batch *loop_thread_try(struct loop_thread *thread, double patience) {
+    struct loop *loop = thread->loop;
+    if (!loop_claim(loop))
+        return NULL;
+    struct batch *batch = take_batch(thread, patience);
+    if (batch && batch->n > 0)
+        mix_samples(thread, batch);
+    else if (batch)
+        loop_unclaim(loop);
+    return batch;
+}
+
 struct batch *loop_thread_take(struct loop_thread *thread) {
     struct loop *loop = thread->loop;
-    while (claim_batch(loop)) {
-        struct batch *batch = take_batch(thread);
-        if (batch && batch->n > 0)
-            mix_samples(thread, batch);
+    for (;;) {
+        struct batch *batch = loop_thread_try(thread, loop->config.patience);
         if (!batch || batch->n > 0)
             return batch;
         supply_give_back(loop->config.supply, batch);
-        atomic_fetch_sub(&loop->next, 1);
         loop_end_step(loop, 0, 0);
     }
-    return NULL;
 }
 
 float *loop_thread_input(struct loop_thread *thread, const struct batch *batch, int first, int n) {
@@ -91,7 +103,7 @@ void loop_thread_count(struct loop_thread *thread, int samples, double loss) {
 
 static float largest_input(const struct loop_thread *thread, const struct batch *batch) {
     const struct kernels *kernels = thread->loop->config.kernels;
-    if (thread->loop->config.frozen)
+    if (thread->loop->config.frozen || !batch->input)
         return 0;
     size_t count = (size_t)batch->n * shape_size(model_input(thread->loop->config.model)->out);
     return kernels->finite(batch->input, count) ? kernels->largest(batch->input, count) : NAN;
@@ -216,6 +228,18 @@ void loop_start(struct loop *loop, uint64_t until) {
     atomic_store(&loop->running, loop->config.threads);
     atomic_fetch_add(&loop->round, 1);
     gate_open(&loop->begin);
+}
+
+void loop_turn(struct loop *loop) {
+    if (!loop->config.neighbours) {
+        loop_end_step(loop, 0, 0);
+        return;
+    }
+    atomic_store(&loop->turn, TURN_WANTED);
+    loop_start(loop, UINT64_MAX);
+    while (!loop_wait(loop, -1))
+        continue;
+    atomic_store(&loop->turn, TURN_NONE);
 }
 
 bool loop_wait(struct loop *loop, double seconds) {

@@ -25,6 +25,7 @@
 struct cut;
 struct error;
 struct frozen;
+struct neighbours;
 
 // Converts mini-batches to epochs. The last mini-batch of an epoch may be short.
 struct pace {
@@ -50,9 +51,9 @@ struct loop_config {
     const struct optimizer *optimizer;
     const struct schedule *schedule;
     struct home *home;
-    struct supply *supply;
-    double patience; // seconds to wait for a mini-batch; SUPPLY_PATIENT: no limit
-    loop_step *step; // may be NULL
+    struct supply *supply; // of the neighbours but the first: NULL
+    double patience;       // seconds to wait for a mini-batch; SUPPLY_PATIENT: no limit
+    loop_step *step;       // may be NULL
     void *step_self;
     struct pace pace;
     uint64_t first; // the first mini-batch that the supply gives
@@ -69,6 +70,9 @@ struct loop_config {
     // the model.
     const struct cut *cut;
     int in_flight;
+    // Other processes have the other partitions: one thread has one of them, whose parameters the
+    // home has. Only the first has a supply. NULL: all are here.
+    const struct neighbours *neighbours;
 };
 
 struct loop;
@@ -77,6 +81,10 @@ struct loop;
 // threads are bound to nodes, neighbouring threads to the same node, and contexts are local.
 // STATUS_IO: out of memory, or a thread could not be started.
 int loop_open(struct loop **out, const struct loop_config *config, struct error *err);
+
+// While the threads are stopped: a turn without samples, of all partitions where others have some.
+// Waits until it is over.
+void loop_turn(struct loop *loop);
 
 // The next mini-batch. Valid while the threads are stopped.
 uint64_t loop_next(const struct loop *loop);
@@ -103,8 +111,8 @@ bool loop_exhausted(const struct loop *loop);
 // Whether a loss or gradient was not finite. Its update was refused and training stopped.
 // *loss (may be NULL) is the loss per sample of that mini-batch.
 bool loop_diverged(const struct loop *loop, double *loss);
-// The largest absolute input of that mini-batch; NAN: an input was not finite; 0: layers below
-// have changed it (loop_config.frozen).
+// The largest absolute input of that mini-batch; NAN: an input was not finite; 0: it is not here:
+// layers below have changed it (loop_config.frozen), or another process has it.
 float loop_diverged_input(const struct loop *loop);
 
 // Stops and ends the threads, and frees everything.

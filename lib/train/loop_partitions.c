@@ -5,25 +5,56 @@
 #include "train/flights.h"
 #include "train/mix.h"
 
+// Seconds after which it is looked whether the round is over, or samples are there, of which
+// neighbours say nothing.
+#define LOOK_AGAIN 0.02
+
 // --- thread 0 -------------------------------------------------------------------------------
 
-static double loss_of(const struct flights *flights, const struct flight *flight) {
+static double own_loss(const struct flights *flights, const struct flight *flight) {
     double loss = 0;
-    for (int p = 0; p < cut_partitions(flights->cut); p++)
-        loss += flight->losses[p];
+    for (int i = 0; i < flights->local; i++)
+        loss += flight->losses[i];
     return loss;
 }
 
+// Whether this process only hears of mini-batches.
+static bool follows(const struct flights *flights) {
+    return flights->neighbours && flights->first > 0;
+}
+
 static void give_back(struct loop *loop, struct flight *flight) {
-    supply_give_back(loop->config.supply, flight->batch);
+    const struct flights *flights = loop->flights;
+    const struct neighbours *neighbours = flights->neighbours;
+    if (follows(flights))
+        neighbours->give_back(neighbours->self, flight->batch, own_loss(flights, flight),
+                              flight->refused);
+    else
+        supply_give_back(loop->config.supply, flight->batch);
     flight->batch = NULL;
 }
 
-// All partitions are done with it.
-static void land(struct loop_thread *thread, struct flight *flight) {
+// Whether all partitions are done with it; then *loss is theirs, of all that are known here.
+static bool has_landed(struct loop_thread *thread, struct flight *flight, double *loss) {
+    const struct flights *flights = thread->loop->flights;
+    const struct neighbours *neighbours = flights->neighbours;
+    bool refused = false;
+    if (!flight->batch || atomic_load(&flight->left) > 0)
+        return false;
+    *loss = own_loss(flights, flight);
+    if (!neighbours || follows(flights))
+        return true;
+    if (!neighbours->landed(neighbours->self, flight->number, loss, &refused))
+        return false;
+    if (refused)
+        loop_diverge(thread, flight->batch, NAN);
+    return true;
+}
+
+static void land(struct loop_thread *thread, struct flight *flight, double loss) {
     struct loop *loop = thread->loop;
     int samples = flight->batch->n;
-    loop_thread_count(thread, samples, loss_of(loop->flights, flight));
+    loop_thread_count(thread, samples, loss);
     give_back(loop, flight);
     loop_end_step(loop, samples, flight->rate);
 }
@@ -31,41 +62,28 @@ static void land(struct loop_thread *thread, struct flight *flight) {
 static bool land_flights(struct loop_thread *thread) {
     struct flights *flights = thread->loop->flights;
     bool landed = false;
-    for (int i = 0; i < flights->count; i++) {
-        struct flight *flight = &flights->flight[i];
-        if (flight->batch && atomic_load(&flight->left) == 0) {
-            land(thread, flight);
+    double loss;
+    for (int i = 0; i < flights->count; i++)
+        if (has_landed(thread, &flights->flight[i], &loss)) {
+            land(thread, &flights->flight[i], loss);
             landed = true;
         }
-    }
     return landed;
 }
 
-void flights_wake(const struct flights *flights) {
-    for (int p = 0; p < cut_partitions(flights->cut); p++)
-        gate_open(post_gate(flights->post, p));
+struct gate *flights_gate(const struct flights *flights, int thread) {
+    return flights->neighbours ? flights->neighbours->gate : post_gate(flights->post, thread);
 }
 
-// Takes the next mini-batch, if its place is free. False: it is not, or none follows.
-static bool announce(struct loop_thread *thread) {
-    struct loop *loop = thread->loop;
-    struct flights *flights = loop->flights;
-    uint64_t number = atomic_load(&flights->announced);
-    struct flight *flight = &flights->flight[number % (uint64_t)flights->count];
-    if (atomic_load(&flights->over) || flight->batch)
-        return false;
-    thread->other = flight->other, thread->share = flight->share;
-    flight->batch = loop_thread_take(thread);
-    thread->other = NULL, thread->share = NULL;
-    if (!flight->batch) {
-        atomic_store(&flights->over, true);
-    } else {
-        flight->rate = loop_rate(loop, flight->batch->number);
-        atomic_store(&flight->left, cut_partitions(flights->cut));
-        atomic_store(&flights->announced, number + 1);
-    }
-    flights_wake(flights);
-    return true;
+const struct net_wire *flights_wire(const struct flights *flights, int thread, int place) {
+    const struct neighbours *neighbours = flights->neighbours;
+    return neighbours ? neighbours->wire(neighbours->self, place)
+                      : post_wire(flights->post, thread, place);
+}
+
+void flights_wake(const struct flights *flights) {
+    for (int i = 0; i < flights->local; i++)
+        gate_open(flights_gate(flights, i));
 }
 
 static bool in_the_air(const struct flights *flights) {
@@ -73,6 +91,81 @@ static bool in_the_air(const struct flights *flights) {
         if (flights->flight[i].batch)
             return true;
     return false;
+}
+
+// The mini-batch of a flight, which `*over` says does not come; NULL: none yet.
+static struct batch *hear_batch(struct loop *loop, struct flight *flight, bool *over) {
+    const struct neighbours *neighbours = loop->flights->neighbours;
+    *over = !loop_claim(loop);
+    if (*over)
+        return NULL;
+    struct batch *batch = neighbours->hear(neighbours->self, flight->number, &flight->rate);
+    if (!batch || batch->n == 0)
+        loop_unclaim(loop);
+    return batch;
+}
+
+// Once; then the round is over.
+static struct batch *take_turn(struct loop *loop) {
+    int wanted = TURN_WANTED;
+    bool taken = atomic_compare_exchange_strong(&loop->turn, &wanted, TURN_TAKEN);
+    return taken ? &loop->config.supply->empty : NULL;
+}
+
+// While something is in the air nobody waits for samples.
+static struct batch *try_batch(struct loop_thread *thread, struct flight *flight, bool *over) {
+    struct loop *loop = thread->loop;
+    bool flying = in_the_air(loop->flights);
+    struct batch *batch = atomic_load(&loop->turn)
+                              ? take_turn(loop)
+                              : loop_thread_try(thread, flying ? 0 : loop->config.patience);
+    *over = !batch;
+    if (batch && batch->n == 0 && flying) {
+        supply_give_back(loop->config.supply, batch);
+        return NULL;
+    }
+    if (batch)
+        flight->rate = batch->n > 0 ? loop_rate(loop, batch->number) : 0;
+    return batch;
+}
+
+static struct batch *take_batch(struct loop_thread *thread, struct flight *flight, bool *over) {
+    struct loop *loop = thread->loop;
+    struct batch *batch = loop_thread_take(thread);
+    *over = !batch;
+    if (batch)
+        flight->rate = loop_rate(loop, batch->number);
+    return batch;
+}
+
+// Takes the next mini-batch, if its place is free. False: it is not, or none follows.
+static bool announce(struct loop_thread *thread) {
+    struct flights *flights = thread->loop->flights;
+    const struct neighbours *neighbours = flights->neighbours;
+    uint64_t number = atomic_load(&flights->announced);
+    struct flight *flight = &flights->flight[number % (uint64_t)flights->count];
+    bool over;
+    if (atomic_load(&flights->over) || flight->batch)
+        return false;
+    flight->number = number;
+    flight->refused = false;
+    thread->other = flight->other, thread->share = flight->share;
+    flight->batch = follows(flights) ? hear_batch(thread->loop, flight, &over)
+                    : neighbours     ? try_batch(thread, flight, &over)
+                                     : take_batch(thread, flight, &over);
+    thread->other = NULL, thread->share = NULL;
+    if (!flight->batch && !over)
+        return false;
+    if (!flight->batch) {
+        atomic_store(&flights->over, true);
+    } else {
+        if (neighbours && !follows(flights))
+            neighbours->tell(neighbours->self, number, flight->batch, flight->rate);
+        atomic_store(&flight->left, flights->local);
+        atomic_store(&flights->announced, number + 1);
+    }
+    flights_wake(flights);
+    return true;
 }
 
 // --- all ------------------------------------------------------------------------------------
@@ -99,32 +192,41 @@ static bool go_on(struct loop_thread *thread) {
     return announce(thread) || moved;
 }
 
+// Whether what is in flight never lands. The loop has no more to do then.
+static bool is_lost(struct loop *loop) {
+    const struct neighbours *neighbours = loop->flights->neighbours;
+    bool lost = neighbours && neighbours->lost(neighbours->self);
+    if (lost)
+        atomic_store(&loop->exhausted, true);
+    return lost;
+}
+
 static void fly(struct loop_thread *thread) {
     struct loop *loop = thread->loop;
-    struct gate *gate = post_gate(loop->flights->post, thread->index);
+    struct gate *gate = flights_gate(loop->flights, thread->index);
     for (;;) {
         uint32_t seen = gate_look(gate);
-        if (atomic_load(&loop->diverged))
+        if (atomic_load(&loop->diverged) || is_lost(loop))
             return;
         if (go_on(thread))
             continue;
         if (is_over(thread))
             return;
-        gate_wait(gate, seen, -1);
+        gate_wait(gate, seen, loop->flights->neighbours ? LOOK_AGAIN : -1);
     }
 }
 
 // Nobody reads mini-batches any more, not even of a training that ends here.
 static void end_round(struct loop_thread *thread) {
     struct flights *flights = thread->loop->flights;
-    struct gate *gate = post_gate(flights->post, 0);
+    struct gate *gate = flights_gate(flights, 0);
     for (uint32_t seen = gate_look(gate); atomic_load(&flights->inside) > 0; seen = gate_look(gate))
         gate_wait(gate, seen, -1);
     for (int i = 0; i < flights->count; i++)
         if (flights->flight[i].batch)
             give_back(thread->loop, &flights->flight[i]);
     atomic_store(&flights->over, false);
-    atomic_store(&flights->inside, cut_partitions(flights->cut) - 1);
+    atomic_store(&flights->inside, flights->local - 1);
 }
 
 void loop_partitions(struct loop_thread *thread) {
@@ -136,7 +238,7 @@ void loop_partitions(struct loop_thread *thread) {
         end_round(thread);
     } else {
         atomic_fetch_sub(&flights->inside, 1);
-        gate_open(post_gate(flights->post, 0));
+        gate_open(flights_gate(flights, 0));
     }
 }
 
@@ -145,7 +247,7 @@ void loop_partitions(struct loop_thread *thread) {
 static bool open_flight(struct flight *flight, const struct loop_config *config) {
     size_t batch = (size_t)config->batch;
     bool mixed = mix_wanted(&config->mix);
-    flight->losses = mem_zeroed((size_t)cut_partitions(config->cut), sizeof *flight->losses);
+    flight->losses = mem_zeroed((size_t)config->threads, sizeof *flight->losses);
     flight->other = mixed ? mem_array(batch, sizeof *flight->other) : NULL;
     flight->share = mixed ? mem_array(batch, sizeof *flight->share) : NULL;
     return flight->losses && (!mixed || (flight->other && flight->share));
@@ -169,22 +271,27 @@ static int most_of(const struct loop_config *config, int each) {
 
 int flights_open(struct flights **out, const struct loop_config *config, struct error *err) {
     struct flights *flights = mem_zeroed(1, sizeof *flights);
-    int partitions = cut_partitions(config->cut), status = STATUS_OK;
+    int status = STATUS_OK;
     if (!flights)
         return error_nomem(err);
     *out = flights;
     flights->cut = config->cut;
+    flights->neighbours = config->neighbours;
+    flights->first = config->neighbours ? config->neighbours->partition : 0;
+    flights->local = config->threads;
     flights->count = config->sync ? 1 : config->in_flight;
     flights->chunks = config->sync ? config->in_flight : 1;
     flights->most = most_of(config, flights_each(flights, config->model, config->batch));
-    atomic_store(&flights->inside, partitions - 1);
+    atomic_store(&flights->inside, flights->local - 1);
     flights->flight = mem_zeroed((size_t)flights->count, sizeof *flights->flight);
     bool room = flights->flight != NULL;
     for (int i = 0; room && i < flights->count; i++)
         room = open_flight(&flights->flight[i], config);
-    status = room ? post_open(&flights->post, partitions, config->in_flight,
-                              cut_exchanges(config->cut) + 1, err)
-                  : error_nomem(err);
+    if (!room)
+        return error_nomem(err);
+    if (!flights->neighbours)
+        status = post_open(&flights->post, flights->local, config->in_flight,
+                           cut_exchanges(config->cut) + 1, err);
     return status;
 }
 

@@ -54,6 +54,9 @@ struct step {
     atomic_bool refused;                  // the gradient is not finite
 };
 
+// Whether the round is one turn without samples.
+enum loop_turn { TURN_NONE, TURN_WANTED, TURN_TAKEN };
+
 struct loop {
     struct loop_config config;
     struct loop_thread *threads;
@@ -64,6 +67,7 @@ struct loop {
     _Alignas(MEM_ALIGN) _Atomic uint64_t next;  // the mini-batch to train on next
     _Alignas(MEM_ALIGN) _Atomic uint64_t until; // not this one any more
     _Atomic uint64_t place;                     // the newest mini-batch that was taken
+    atomic_int turn;                            // enum loop_turn
     atomic_bool closing, exhausted, diverged;
     _Atomic double diverged_loss;
     _Atomic float diverged_input; // see loop_diverged_input
@@ -75,6 +79,11 @@ struct loop {
 // The next mini-batch, or NULL when the round is over or the supply has no more; counts
 // the waiting. Each time that patience ends without one, calls loop_end_step with 0 samples.
 struct batch *loop_thread_take(struct loop_thread *thread);
+// The same, with n = 0 when patience ends without one.
+struct batch *loop_thread_try(struct loop_thread *thread, double patience);
+// Whether the round goes on, and then one more mini-batch of it is trained, or not after all.
+bool loop_claim(struct loop *loop);
+void loop_unclaim(struct loop *loop);
 // Samples [first, first + n) of the mini-batch, as the net reads them. Valid until the thread's
 // next call.
 float *loop_thread_input(struct loop_thread *thread, const struct batch *batch, int first, int n);
