@@ -26,7 +26,7 @@
 
 struct options {
     struct settings settings;
-    const char *model, *out, *resume;
+    const char *model, *out, *resume, *listen;
     struct option_list set, freeze;
     struct network network;
     bool force, quiet;
@@ -106,6 +106,8 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
               "keep what frozen layers give from epoch to epoch"),
         HEADING("With parameter servers"),
         NETWORK_ROWS(&o->network),
+        MAYBE("listen", "ADDR", &o->listen, "nowhere; without ADDR a Unix socket",
+              "where other workers reach it, in a run that cuts its model"),
         HEADING("Output"),
         TEXT('o', "out", "DIR", &o->out, NULL, "run folder: checkpoints and metrics"),
         TEXT(0, "resume", "DIR", &o->resume, NULL, "go on with the run in DIR"),
@@ -160,6 +162,8 @@ static int check(const struct options *o, int argc, int operand, char **argv, st
                          argv[operand]);
     if (o->network.controller)
         return check_member(o, err);
+    if (o->listen)
+        return error_set(err, STATUS_USAGE, "--listen is for workers of a run: --controller ADDR");
     bool model = o->model || s->init_from;
     if (!o->resume && (!model || !s->data || !o->out))
         return error_set(err, STATUS_USAGE, "needs %s; try '%s --help'",
@@ -388,10 +392,14 @@ static int run_member(struct options *o, struct talker *talker, const char *comm
     char name[NETWORK_NAME_MAX];
     struct secrets *keys = NULL;
     int status = place_keys(&keys, o->network.keys, err);
+    char listen[PROTO_ADDRESS_MAX];
+    if (!status && o->listen)
+        status = place_address(listen, "worker", *o->listen ? o->listen : NULL, NULL, err);
     const struct worker_options options = {
         .controller = o->network.controller,
         .name = network_name(&o->network, name),
         .command = command,
+        .listen = o->listen ? listen : NULL,
         .keys = keys,
         .insecure = o->network.insecure,
         .threads = (int)o->settings.threads,

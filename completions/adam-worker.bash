@@ -81,7 +81,7 @@ _adam_worker() {
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --targets --test --test-labels --test-targets --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --partitions --in-flight --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --ema --clip --seed -s --loaders --frozen-memory --controller -c --name --keys --insecure --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --freeze --init-from --class-weights --data -d --labels --targets --test --test-labels --test-targets --from --spool --ops --mixup --cutmix --epochs -e --batch -b --threads -t --sync --home --partitions --in-flight --optimizer --rate -r --schedule --warmup --momentum --beta2 --decay --epsilon --ema --clip --seed -s --loaders --frozen-memory --controller -c --name --keys --insecure --listen --out -o --resume --force -f --eval-every --checkpoint-every --keep-last --patience --metrics-every --quiet -q --help -h --version -V --completion' ;;
     :*) ;;
     esac
 }

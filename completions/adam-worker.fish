@@ -59,6 +59,7 @@ complete -c adam-worker -s c -l controller -x -d 'the controller'\''s address, o
 complete -c adam-worker -l name -x -d 'name of this process, for people'
 complete -c adam-worker -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, ca.crt beside it'
 complete -c adam-worker -l insecure -d 'allow connections beyond this machine without TLS'
+complete -c adam-worker -l listen -d 'where other workers reach it, in a run that cuts its model'
 complete -c adam-worker -s o -l out -x -a '(__fish_complete_directories)' -d 'run folder: checkpoints and metrics'
 complete -c adam-worker -l resume -x -a '(__fish_complete_directories)' -d 'go on with the run in DIR'
 complete -c adam-worker -s f -l force -d 'replace a run, or a spool file, that exists'

@@ -228,6 +228,8 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
     TEXT('o', "out", "DIR", &(o)->out, "RUN.conf without .conf", "the run's folder"),              \
         INT(0, "serve", "N", &(o)->serve, 1, 1024, "1", "data servers"),                           \
         INT(0, "ps", "N", &(o)->ps, 1, 1024, "1", "parameter servers"), COPIES_ROW(&(o)->copies),  \
+        INT(0, "partitions", "N", &(o)->partitions, 1, 64, "1, or as RUN.conf says",               \
+            "cut the model over N workers, which are one replica of it"),                          \
         INT(0, "controllers", "N", &(o)->controllers, 1, 5, "1", "controllers: 1, or 3 or 5"),     \
         LIST_OF(0, "set", "KEY=VALUE", &(o)->set, settings_key, "override a line of RUN.conf"),    \
         FLAG(0, "resume", &(o)->resume, "go on with the run in DIR"),                              \
@@ -243,7 +245,8 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
 static void up_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts", "workers"),
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts",
+            "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
         TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
         TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),
@@ -266,7 +269,8 @@ static void up_subcommand(struct subcommand *subcommand, struct launch_options *
 static void sh_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1", "workers"),
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1",
+            "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
         STORE_ROWS(o),
     };
@@ -283,7 +287,8 @@ static void sh_subcommand(struct subcommand *subcommand, struct launch_options *
 static void systemd_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1", "workers"),
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1",
+            "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
         STORE_ROWS(o),
         FLAG(0, "user", &o->user, "units for systemctl --user"),
@@ -302,7 +307,8 @@ static void systemd_subcommand(struct subcommand *subcommand, struct launch_opti
 static void sbatch_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1", "workers"),
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1",
+            "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "1", "of each worker"),
         STORE_ROWS(o),
         TEXT(0, "host", "TEXT", &o->host, "$(hostname)", "shell text: a node's name in addresses"),

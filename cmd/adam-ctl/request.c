@@ -256,10 +256,13 @@ static int name_stores(struct request *r, const struct launch_options *options, 
     return r->stores ? STATUS_OK : error_nomem(err);
 }
 
-static int count_workers(const struct launch_options *options, const struct hosts *hosts) {
+// Each replica of the model has as many as the model has partitions.
+static int count_workers(const struct launch_options *options, const struct hosts *hosts,
+                         int partitions) {
     if (options->workers)
-        return (int)options->workers;
-    return hosts->count ? hosts_slots(hosts) : 1;
+        return (int)options->workers * partitions;
+    int slots = hosts->count ? hosts_slots(hosts) : 1;
+    return (slots > partitions ? slots / partitions : 1) * partitions;
 }
 
 // Also where the run goes on from parts that its servers have, whatever it saves from now on.
@@ -298,7 +301,9 @@ int request_open(struct request *r, const struct launch_options *options, const 
     launch->controllers = (int)options->controllers;
     launch->data_servers = (int)options->serve;
     launch->parameter_servers = (int)options->ps;
-    launch->workers = count_workers(options, &r->hosts);
+    launch->partitions =
+        (int)(options->partitions ? options->partitions : r->file.settings.partitions);
+    launch->workers = count_workers(options, &r->hosts, launch->partitions);
     launch->threads = (int)options->threads;
     launch->keys = options->keys;
     launch->insecure = options->insecure;
@@ -306,6 +311,10 @@ int request_open(struct request *r, const struct launch_options *options, const 
     launch->force = options->force;
     launch->listen = r->first ? r->first : options->listen;
     launch->ssh = options->ssh;
+    if (status == STATUS_OK && launch->partitions > 1 && launch->threads)
+        status = error_set(err, STATUS_USAGE,
+                           "each of the %d partitions has a thread of its own; leave out --threads",
+                           launch->partitions);
     if (status == STATUS_OK && launch->resume && launch->force)
         status = error_set(err, STATUS_USAGE, "--resume goes on with a run, --force replaces it");
     return status == STATUS_OK ? launch_check(launch, r->hosts.count ? &r->hosts : NULL, err)

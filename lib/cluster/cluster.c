@@ -1,9 +1,8 @@
-#include "cluster/cluster.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster/cluster_internal.h"
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/printable.h"
@@ -17,6 +16,7 @@ int cluster_open(struct cluster *cluster, struct proto_id run, const char *model
         .members_epoch = 1,
         .settings_version = 1,
         .copies = 1,
+        .partitions = 1,
         .model_name = mem_string(model_name),
         .model = mem_string(model),
         .settings = mem_string(settings),
@@ -118,15 +118,32 @@ static struct cluster_member *living_member(struct cluster *cluster, uint32_t nu
     return NULL;
 }
 
-void cluster_leave(struct cluster *cluster, uint32_t number) {
-    struct cluster_member *member = living_member(cluster, number);
-    if (!member)
-        return;
+static void end_member(struct cluster *cluster, struct cluster_member *member) {
     member->gone = true;
     cluster->members_epoch++;
     if (member->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)
         cluster->routes_epoch++;
     forget_oldest(cluster);
+}
+
+static struct cluster_member *any_of_replica(struct cluster *cluster, uint32_t replica) {
+    for (size_t i = 0; i < cluster->member_count; i++) {
+        struct cluster_member *member = &cluster->members[i];
+        if (member->role == PROTO_ROLE_WORKER && !member->gone && member->replica == replica)
+            return member;
+    }
+    return NULL;
+}
+
+void cluster_leave(struct cluster *cluster, uint32_t number) {
+    struct cluster_member *member = living_member(cluster, number);
+    if (!member)
+        return;
+    bool breaks = cluster_breaks_replica(cluster, member);
+    uint32_t replica = member->replica;
+    end_member(cluster, member);
+    while (breaks && (member = any_of_replica(cluster, replica)))
+        end_member(cluster, member);
 }
 
 // Parameter servers of this name whose buckets have moved away.
@@ -205,6 +222,7 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
     COPY(new->replication, join->replication);
     COPY(new->administration, join->administration);
     new->draining = goes_on_leaving(cluster, new);
+    cluster_take_place(cluster, new);
     *member = new;
     cluster->members_epoch++;
     if (join->role == PROTO_ROLE_DATA_SERVER && cluster->routes_epoch)

@@ -23,6 +23,7 @@ struct error;
 #define CLUSTER_BUCKETS 1024
 #define CLUSTER_MEMBERS_MAX 2000 // that live
 #define CLUSTER_GONE_MAX 32      // remembered, for people
+#define CLUSTER_PARTITIONS_MAX 64
 
 // The stages of a run, S(NAME, name):
 //
@@ -52,6 +53,8 @@ struct cluster_member {
     bool draining;           // of a parameter server: its buckets move away
     bool left;               // of the same: they had, and it is gone for good
     bool stores;             // of the same: what it holds outlives it, under its name
+    uint32_t replica;   // of a worker: that it is of; where the model is not cut its own number
+    uint32_t partition; // of the same: what it has of the model
     char name[PROTO_NAME_MAX + 1];
     char training[PROTO_ADDRESS_MAX + 1];
     char replication[PROTO_ADDRESS_MAX + 1];
@@ -84,6 +87,7 @@ struct cluster {
     struct cluster_member *members;       // in the order of joining
     size_t member_count;                  //
     uint32_t copies;                      // wanted of each bucket; to be set before cluster_assign
+    uint32_t partitions;                  // of a replica, see below; to be set before any joins
     struct proto_place *places;           // of all buckets, in order; none yet: 0
     size_t place_count;                   //
     struct cluster_part *parts;           // of the data; before training begins: 0
@@ -145,15 +149,24 @@ bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join
 // is done.
 bool cluster_part_told(double *epoch, double told);
 
+// Workers that have all partitions of a model between them (model/cut.h) are a replica of it: they
+// train when all are there, and end together. Where the model is not cut each worker is one.
+bool cluster_replica_whole(const struct cluster *cluster, uint32_t replica);
+// Whether the others of its replica are gone with the member: they train. At the end of a run they
+// leave one by one.
+bool cluster_breaks_replica(const struct cluster *cluster, const struct cluster_member *member);
+
 // --- transitions --------------------------------------------------------------------------
 
 // A new member, with a session that was never used before. A member of the same role at the same
 // address is gone: it was started again. A parameter server is draining if one of its name was
-// drained, and has not left: it was started again, too. STATUS_UNAVAILABLE when there are too many.
-// The pointer is valid until the next transition.
+// drained, and has not left: it was started again, too. A worker has the first place that is free
+// in a replica. STATUS_UNAVAILABLE when there are too many. The pointer is valid until the next
+// transition.
 int cluster_join(struct cluster *cluster, const struct proto_join *join,
                  const struct cluster_member **member, struct error *err);
-// The member is gone. Does nothing when there is no such member.
+// The member is gone; of a replica that trains all others with it, whose work without it is lost.
+// Does nothing when there is no such member.
 void cluster_leave(struct cluster *cluster, uint32_t number);
 // The same, as it wished. Who is drained is so no more, but has left: under its name another may
 // come.

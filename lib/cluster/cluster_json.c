@@ -14,7 +14,7 @@ enum { FORMAT = 2, FORMAT_COPIES = 3 };
 
 // --- writing ------------------------------------------------------------------------------
 
-static json_t *member_json(const struct cluster_member *m) {
+static json_t *member_json(const struct cluster_member *m, bool cut) {
     json_t *member =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:s, s:s, s:s}",     //
                   "member", (json_int_t)m->number, "session", (json_int_t)m->session, //
@@ -29,6 +29,10 @@ static json_t *member_json(const struct cluster_member *m) {
         json_put(&member, "draining", json_true());
     if (m->left)
         json_put(&member, "left", json_true());
+    if (cut && m->role == PROTO_ROLE_WORKER) {
+        json_put(&member, "replica", json_integer(m->replica));
+        json_put(&member, "partition", json_integer(m->partition));
+    }
     return member;
 }
 
@@ -80,7 +84,7 @@ char *cluster_write(const struct cluster *c) {
     bool copies = has_copies(c);
     json_t *members = json_array(), *routes = routes_json(c, copies), *parts = json_array();
     for (size_t i = 0; i < c->member_count; i++)
-        json_append(&members, member_json(&c->members[i]));
+        json_append(&members, member_json(&c->members[i], c->partitions > 1));
     for (size_t i = 0; i < c->part_count; i++)
         json_append(&parts, part_json(&c->parts[i]));
     proto_id_text(run, &c->run);
@@ -100,6 +104,8 @@ char *cluster_write(const struct cluster *c) {
         "skipped", (json_int_t)c->skipped, "members", members, "routes", routes, "parts", parts);
     if (copies)
         json_put(&all, "copies", json_integer(c->copies));
+    if (c->partitions > 1)
+        json_put(&all, "partitions", json_integer(c->partitions));
     char *text = all ? json_line(all) : NULL;
     json_decref(all);
     return text;
@@ -183,6 +189,15 @@ static bool read_copies(struct cluster *c, const json_t *object, bool told) {
     return good && copies > 0;
 }
 
+// Of a model that is not cut there are none.
+static bool read_partitions(struct cluster *c, const json_t *object) {
+    uint64_t partitions = 1;
+    bool good = !json_object_get(object, "partitions") ||
+                read_number(object, "partitions", CLUSTER_PARTITIONS_MAX, &partitions);
+    c->partitions = (uint32_t)partitions;
+    return good && partitions > 0;
+}
+
 static int read_text(const json_t *object, const char *name, char **text, struct error *err) {
     const char *found = json_string_value(json_object_get(object, name));
     if (!found)
@@ -205,7 +220,7 @@ static int read_texts(struct cluster *c, const json_t *object, struct error *err
 }
 
 static bool read_member(struct cluster *c, struct cluster_member *m, const json_t *object) {
-    uint64_t number_of = 0, role = 0, threads = 0;
+    uint64_t number_of = 0, role = 0, threads = 0, replica = 0, partition = 0;
     bool good = read_number(object, "member", UINT32_MAX - 1, &number_of) &&
                 read_number(object, "session", INT64_MAX, &m->session) &&
                 read_number(object, "role", PROTO_ROLE_LAST, &role) &&
@@ -226,6 +241,13 @@ static bool read_member(struct cluster *c, struct cluster_member *m, const json_
         good &= read_flag(object, "draining", &m->draining);
     if (json_object_get(object, "left"))
         good &= read_flag(object, "left", &m->left);
+    if (c->partitions == 1)
+        replica = number_of;
+    else if (m->role == PROTO_ROLE_WORKER)
+        good &= read_number(object, "replica", CLUSTER_MEMBERS_MAX, &replica) &&
+                read_number(object, "partition", c->partitions - 1, &partition);
+    m->replica = (uint32_t)replica;
+    m->partition = (uint32_t)partition;
     return good && number_of > 0 && number_of < c->next_member && m->session > 0 &&
            m->session < c->next_session;
 }
@@ -342,7 +364,7 @@ static int read_state(struct cluster *c, const json_t *object, struct error *err
         !read_copies(c, object, format == FORMAT_COPIES))
         return wrong_field("format", err);
     if (!read_run(object, &c->run) || !read_stage(object, &c->stage) || !read_numbers(c, object) ||
-        !read_skipped(c, object))
+        !read_skipped(c, object) || !read_partitions(c, object))
         return wrong_field("a number", err);
     int status = read_texts(c, object, err);
     if (!status)

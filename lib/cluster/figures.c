@@ -44,7 +44,7 @@ static void put_real(struct columns *table, bool known, const char *format, doub
 
 // Columns that not every run has.
 struct extras {
-    bool stores, copies;
+    bool stores, copies, partitions;
 };
 
 static bool has_store(const struct proto_member *m) {
@@ -57,6 +57,7 @@ static struct extras extras_of(const struct proto_status *status) {
         const struct proto_member *m = &members_of(status)[i];
         extras.stores |= has_store(m);
         extras.copies |= m->behind > 0;
+        extras.partitions |= m->role == PROTO_ROLE_WORKER && m->partition > 0;
     }
     return extras;
 }
@@ -73,6 +74,10 @@ static void put_extras(struct columns *table, const struct proto_member *m,
     if (extras->copies && m->role == PROTO_ROLE_PARAMETER_SERVER)
         columns_cell(table, "%" PRIu64, m->behind);
     else if (extras->copies)
+        columns_cell(table, "-");
+    if (extras->partitions && m->role == PROTO_ROLE_WORKER)
+        columns_cell(table, "%" PRIu32 "/%" PRIu32, m->replica, m->partition);
+    else if (extras->partitions)
         columns_cell(table, "-");
 }
 
@@ -116,7 +121,7 @@ char *figures_table(const struct proto_status *status) {
         {"RATE/S", true},  {"LOSS", true},     {"STALE", true}, {"WAIT", true},   {"OVERLAP", true},
         {"REFUSED", true}, {"RECEIVED", true}, {"SENT", true},
     };
-    enum { USUAL = sizeof usual / sizeof *usual, MOST = USUAL + 4 };
+    enum { USUAL = sizeof usual / sizeof *usual, MOST = USUAL + 5 };
     const struct extras extras = extras_of(status);
     struct column titles[MOST];
     struct columns table = {.column = titles, .count = USUAL};
@@ -128,6 +133,8 @@ char *figures_table(const struct proto_status *status) {
     }
     if (extras.copies)
         titles[table.count++] = (struct column){"BEHIND", true};
+    if (extras.partitions)
+        titles[table.count++] = (struct column){"REPLICA/PARTITION", false};
     titles[table.count++] = (struct column){"WAITS FOR", false};
     for (uint32_t i = 0; i < status->members.count; i++)
         put_row(&table, &members_of(status)[i], &extras);
@@ -200,7 +207,8 @@ static struct sum sum_workers(const struct proto_status *status) {
         // The first is who leads, or trains alone; those that stand by have 0.
         if ((i == 0 || m->role == PROTO_ROLE_CONTROLLER) && m->epoch > sum.epoch)
             sum.epoch = m->epoch;
-        if (m->role != PROTO_ROLE_WORKER || !(m->rate > 0))
+        // The first of a replica speaks for all of it.
+        if (m->role != PROTO_ROLE_WORKER || m->partition > 0 || !(m->rate > 0))
             continue;
         sum.workers++;
         sum.rate += m->rate;
@@ -235,7 +243,7 @@ static json_t *real_json(double value) {
 static json_t *member_json(const struct proto_member *m) {
     return json_pack("{s:I, s:s, s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:o, "
                      "s:o, s:o, s:o, "
-                     "s:o, s:I, s:o, s:I, s:s}",                                              //
+                     "s:o, s:I, s:o, s:I, s:I, s:I, s:s}",                                    //
                      "member", (json_int_t)m->member, "role", proto_role_name(m->role),       //
                      "name", plain_of(m->name).text, "address", plain_of(m->address).text,    //
                      "state", proto_state_name(m->state), "silent_ms", (json_int_t)m->silent, //
@@ -247,7 +255,8 @@ static json_t *member_json(const struct proto_member *m) {
                      "loss", real_json(m->loss), "staleness", real_json(m->staleness), "waiting",
                      real_json(m->waiting), //
                      "overlap", real_json(m->overlap), "dirty_bytes", (json_int_t)m->dirty_bytes,
-                     "at_risk", real_json(m->at_risk), "behind", (json_int_t)m->behind, "waits_for",
+                     "at_risk", real_json(m->at_risk), "behind", (json_int_t)m->behind, "replica",
+                     (json_int_t)m->replica, "partition", (json_int_t)m->partition, "waits_for",
                      plain_of(m->waits_for).text);
 }
 

@@ -211,7 +211,11 @@ static void add_controller(const struct launch *launch, struct words *out) {
     add_option(out, "--out", launch->folder);
     if (!launch->workers_wanted) {
         words_add(out, "--set");
-        words_format(out, "workers=%d", launch->workers);
+        words_format(out, "workers=%d", launch->workers / launch->partitions);
+    }
+    if (launch->partitions > 1) {
+        words_add(out, "--set");
+        words_format(out, "partitions=%d", launch->partitions);
     }
     for (size_t i = 0; i < launch->set_count; i++)
         add_option(out, "--set", launch->set[i]);
@@ -300,7 +304,11 @@ static void add_parameter_server(const struct launch *launch, struct words *out)
 static void add_worker(const struct launch *launch, struct words *out) {
     words_add(out, "adam-worker");
     add_member_options(launch, PROTO_ROLE_WORKER, out);
-    if (launch->threads) {
+    if (launch->partitions > 1 && launch->member)
+        words_format(out, "--listen=%s", launch->member);
+    else if (launch->partitions > 1)
+        words_add(out, "--listen");
+    else if (launch->threads) {
         words_add(out, "--threads");
         words_format(out, "%d", launch->threads);
     }

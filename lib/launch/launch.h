@@ -39,23 +39,25 @@ struct launch {
     const char *const *set;
     size_t set_count; // KEY=VALUE over those of RUN.conf
     int controllers;  // 1, 3 or 5; 0 is 1
-    int data_servers, parameter_servers, workers;
-    int copies;              // of each part of the weights, 1 to 3; 0: as RUN.conf says
-    bool workers_wanted;     // RUN.conf says how many must be there before training starts
-    int threads;             // of each worker; 0: as many as adam-worker thinks best
-    const char *keys;        // NAME.pem (adam-ctl keys); NULL: none
-    bool insecure;           // beyond this machine without TLS
-    bool resume, force;      // a run that the folder holds already: go on with it, replace it
-    bool revive;             // with resume: it goes on from its stores, and is still the same run
-    const char *store;       // folder of the parameter servers' stores; NULL: they have none
-    bool remote_stores;      // it is a folder of the hosts on which the servers run
-    bool aside;              // servers set what another run left there aside themselves
-    double flush;            // seconds until a change is on its way there
-    bool own_parts;          // parameter servers keep their parts of checkpoints
-    const char *ssh;         // how hosts are reached: words with blanks between them; NULL: "ssh"
-    const char *listen;      // address of the controller; NULL: a Unix socket
-    const char *quorum;      // of several controllers: their addresses with commas between
-    const char *own;         // of each of them: its own with LAUNCH_NUMBER; NULL: as quorum has it
+    int data_servers, parameter_servers;
+    int workers;         // processes
+    int partitions;      // of the model, for which a replica has as many workers; 1: it is not cut
+    int copies;          // of each part of the weights, 1 to 3; 0: as RUN.conf says
+    bool workers_wanted; // RUN.conf says how many must be there before training starts
+    int threads;         // of each worker; 0: as many as adam-worker thinks best
+    const char *keys;    // NAME.pem (adam-ctl keys); NULL: none
+    bool insecure;       // beyond this machine without TLS
+    bool resume, force;  // a run that the folder holds already: go on with it, replace it
+    bool revive;         // with resume: it goes on from its stores, and is still the same run
+    const char *store;   // folder of the parameter servers' stores; NULL: they have none
+    bool remote_stores;  // it is a folder of the hosts on which the servers run
+    bool aside;          // servers set what another run left there aside themselves
+    double flush;        // seconds until a change is on its way there
+    bool own_parts;      // parameter servers keep their parts of checkpoints
+    const char *ssh;     // how hosts are reached: words with blanks between them; NULL: "ssh"
+    const char *listen;  // address of the controller; NULL: a Unix socket
+    const char *quorum;  // of several controllers: their addresses with commas between
+    const char *own;     // of each of them: its own with LAUNCH_NUMBER; NULL: as quorum has it
     bool remote_controllers; // some of these run on hosts, which have the run's folder then
     const char *dial;        // where the others find it; NULL: in its port file
     const char *member; // address of the servers, perhaps with LAUNCH_HOST; NULL: a Unix socket

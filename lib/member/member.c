@@ -390,6 +390,8 @@ static int join_run(struct member *member, const struct proto_welcome *welcome, 
         .heartbeat = joined->heartbeat,
         .silence = joined->silence,
         .epoch = joined->epoch,
+        .replica = joined->replica,
+        .partition = joined->partition,
     };
     member->joined = true;
     pthread_mutex_unlock(&member->lock);

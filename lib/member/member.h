@@ -89,6 +89,7 @@ struct member_identity {
     uint32_t member;             // its number
     uint32_t heartbeat, silence; // milliseconds, as in joined
     uint32_t epoch;              // of a data server: the first in which its samples are wanted
+    uint32_t replica, partition; // of a worker, as in joined
 };
 // False before it has joined.
 bool member_identity(struct member *member, struct member_identity *identity);

@@ -5,6 +5,7 @@
 #ifndef ADAM_MEMBER_SHARERS_H
 #define ADAM_MEMBER_SHARERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -12,11 +13,20 @@
 
 struct error;
 
-// How many they are, with those who are kept waiting: they begin before all have heard that they
-// do, and not as if each were alone.
+// How many replicas of the model they are, with those that are kept waiting: they begin before all
+// have heard that they do, and not as if each were alone.
 size_t sharers_count(const struct proto_status *status);
-// Their sessions, for free(); never NULL on success. STATUS_IO: out of memory.
-int sharers_of(uint64_t **sessions, size_t *count, const struct proto_status *status,
+
+struct sharers {
+    uint64_t *sessions; // of all workers
+    uint32_t *replicas; // of which each is one: those of one replica take turns together
+    size_t count;
+};
+
+// For sharers_free. `first`: only the workers that take the samples of their replica. STATUS_IO:
+// out of memory.
+int sharers_of(struct sharers *sharers, const struct proto_status *status, bool first,
                struct error *err);
+void sharers_free(struct sharers *sharers);
 
 #endif

@@ -28,11 +28,11 @@
 //
 // Numbers of answers have the bit PROTO_ANSWER. Every request can be answered by
 // `refused` instead. The group 0x06, replication, is spoken on the replication addresses and on no
-// other (Adam 3.3.4). The group 0x07 (neighbours within a replica) is kept free for what it names.
+// other (Adam 3.3.4), and the group 0x07 between the workers of one replica (model/cut.h).
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 10
+#define PROTO_VERSION 11
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -243,6 +243,9 @@
     F(U32, silent, 0, "milliseconds since it was last heard of")                                   \
     F(TEXT, name, PROTO_NAME_MAX, "its name")                                                      \
     F(TEXT, address, PROTO_ADDRESS_MAX, "where it is administered")                                \
+    F(U32, replica, 0, "of a worker: the replica of the model that it is of")                      \
+    F(U32, partition, 0, "of a worker: the part of the model that it has")                         \
+    F(TEXT, neighbours, PROTO_ADDRESS_MAX, "of a worker: where others of its replica reach it")    \
     PROTO_FIGURES(F)
 
 // R(NAME, name)
@@ -300,7 +303,8 @@
     F(U32, threads, 0, "that it works with")                                                       \
     F(U64, memory, 0, "bytes that it may use")                                                     \
     F(TEXT, name, PROTO_NAME_MAX, "its name, for people")                                          \
-    F(TEXT, training, PROTO_ADDRESS_MAX, "where it serves workers, if it does")                    \
+    F(TEXT, training, PROTO_ADDRESS_MAX,                                                           \
+      "where it serves workers, if it does; of a worker: where others of its replica reach it")    \
     F(TEXT, replication, PROTO_ADDRESS_MAX, "where it serves other parameter servers")             \
     F(TEXT, administration, PROTO_ADDRESS_MAX, "where it is administered")                         \
     F(U64, first, 0, "of a data server: the first sample that it serves")                          \
@@ -313,7 +317,9 @@
     F(U64, session, 0, "its session: new at every joining, never used again")                      \
     F(U32, heartbeat, 0, "milliseconds from one heartbeat to the next")                            \
     F(U32, silence, 0, "milliseconds without any after which it counts as gone")                   \
-    F(U32, epoch, 0, "of a data server: the first epoch in which its samples are still wanted")
+    F(U32, epoch, 0, "of a data server: the first epoch in which its samples are still wanted")    \
+    F(U32, replica, 0, "of a worker: the replica of the model that it is of")                      \
+    F(U32, partition, 0, "of a worker: the part of the model that it has")
 
 #define PROTO_HEARTBEAT(F, L)                                                                      \
     F(U64, session, 0, "of the sender")                                                            \
@@ -574,6 +580,27 @@
     F(U32, lease, 0, "milliseconds for which the asker may serve as a primary, from its asking")   \
     L(place, places, 16384, "of all buckets")
 
+// Workers of a replica (model/cut.h).
+
+#define PROTO_FLY(F, L)                                                                            \
+    F(U64, session, 0, "of the sender")                                                            \
+    F(U64, number, 0, "of the mini-batch: 0, 1...; it is passed in place number % in-flight")      \
+    F(U32, samples, PROTO_SHARD_FLOATS, "in it; 0: none, but its turn is taken")                   \
+    F(U32, targets, 0, "numbers that a sample has as its targets; 0: it has a label")              \
+    F(U8, mixed, 1, "1: each sample is mixed with another")                                        \
+    F(F64, rate, 0, "learning rate")
+
+#define PROTO_LANDED(F, L)                                                                         \
+    F(U64, number, 0, "of the mini-batch")                                                         \
+    F(F64, loss, 0, "the sender's share of the loss of all its samples")                           \
+    F(U8, refused, 1, "1: something was not finite, and nothing was applied")
+
+#define PROTO_EXCHANGE(F, L)                                                                       \
+    F(U64, session, 0, "of the sender")                                                            \
+    F(U32, place, 0, "of the pass, among those in flight")                                         \
+    F(U32, exchange, 0, "of the model's cut")                                                      \
+    F(U8, back, 1, "1: of the backward pass")
+
 // M(number, NAME, name, answer, payload, meaning). Answers answer nothing: NONE.
 #define PROTO_MESSAGES(M)                                                                          \
     M(0x0101, HELLO, hello, WELCOME, 0, "who calls; the first message of every connection")        \
@@ -641,6 +668,13 @@
     M(0x0603, PULSE, pulse, DONE, 0, "the primary lives")                                          \
     M(0x0604, PROPOSE, propose, DONE, 0, "proposes changes of who has buckets to a controller")    \
     M(0x0605, GET_PLACES, get_places, PLACES, 0, "who has the copies of my buckets?")              \
-    M(0x8605, PLACES, places, NONE, 0, "they have, and this is your lease")
+    M(0x8605, PLACES, places, NONE, 0, "they have, and this is your lease")                        \
+    M(0x0701, FLY, fly, LANDED, 1,                                                                 \
+      "a mini-batch that all partitions pass: what each sample draws (64 bits each); labels (32 "  \
+      "bits each); where it has targets, these (32-bit floats); where it is mixed, the other "     \
+      "labels, and the shares of the first ones (32-bit floats)")                                  \
+    M(0x8701, LANDED, landed, NONE, 0, "the sender has passed it forward and back")                \
+    M(0x0702, EXCHANGE, exchange, DONE, 1,                                                         \
+      "what a layer gives, or its error gradients, for the receiver; answered when it was read")
 
 #endif

@@ -85,19 +85,31 @@ static void begin_session(struct members *members, struct session *session) {
     atomic_store(&session->works, true);
 }
 
-bool members_set(struct members *members, const uint64_t *sessions, size_t count) {
+// The replicas of those who are named: each session has the number of its own.
+static uint32_t set_replicas(const struct members *members, const uint64_t *sessions,
+                             const uint32_t *replicas, size_t count) {
+    uint32_t distinct = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct session *session = members_find(members, sessions[i]);
+        bool known = session->named;
+        session->named = true;
+        atomic_store(&session->replica, replicas ? replicas[i] : (uint32_t)i);
+        for (size_t k = 0; replicas && !known && k < i; k++)
+            known = replicas[k] == replicas[i];
+        distinct += !known;
+    }
+    return distinct;
+}
+
+bool members_set(struct members *members, const uint64_t *sessions, const uint32_t *replicas,
+                 size_t count) {
     struct session *made;
     if (!make_slots(members, count) || !make_unknown(members, sessions, count, &made))
         return false;
     add_sessions(members, made);
-    uint32_t named = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct session *session = members_find(members, sessions[i]);
-        named += !session->named;
-        session->named = true;
-    }
+    uint32_t working = set_replicas(members, sessions, replicas, count);
     keep_named(members);
-    atomic_store(&members->working, named);
+    atomic_store(&members->working, working);
     for (size_t i = 0; i < count; i++) {
         struct session *session = members_find(members, sessions[i]);
         if (!atomic_load(&session->works))

@@ -14,6 +14,7 @@ struct session {
     // Its place in the tables of those who keep something for each working session; free
     // for another when the session is over.
     uint32_t slot;
+    _Atomic uint32_t replica; // that it is one of, or the only one
     _Atomic bool works;
     bool named; // in the present list: members_set's own
     struct session *next;
@@ -23,7 +24,7 @@ struct session {
 
 struct members { // {0} knows nobody
     _Atomic(struct session *) heads[MEMBERS_HEADS];
-    _Atomic uint32_t working; // how many work: lambda
+    _Atomic uint32_t working; // replicas of which some session works: lambda
     // members_set's own.
     struct session **list; // who works; by slot, NULL: free
     uint32_t slots;
@@ -32,11 +33,12 @@ struct members { // {0} knows nobody
 // Any thread. NULL: never named.
 struct session *members_find(const struct members *members, uint64_t number);
 
-// These work from now on, and nobody else. First those that are over stop, then the
-// number changes, then the new ones work: who reads the number before it looks at
-// sessions never finds more of them working than the number says. One thread at a time.
-// False when memory is out; nothing has changed then.
-bool members_set(struct members *members, const uint64_t *sessions, size_t count);
+// These work from now on, and nobody else, each for its replica; `replicas` NULL: each for one of
+// its own. First those that are over stop, then the number changes, then the new ones work: who
+// reads the number before it looks at sessions never finds more of them working than the number
+// says. One thread at a time. False when memory is out; nothing has changed then.
+bool members_set(struct members *members, const uint64_t *sessions, const uint32_t *replicas,
+                 size_t count);
 
 void members_free(struct members *members);
 

@@ -350,8 +350,9 @@ int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct p
     return STATUS_OK;
 }
 
-int ps_members(struct ps *ps, const uint64_t *sessions, size_t count, struct error *err) {
-    if (!members_set(&ps->members, sessions, count))
+int ps_members(struct ps *ps, const uint64_t *sessions, const uint32_t *replicas, size_t count,
+               struct error *err) {
+    if (!members_set(&ps->members, sessions, replicas, count))
         return error_nomem(err);
     call_held_shards(ps);
     return STATUS_OK;

@@ -50,24 +50,25 @@
 // refused as `replayed`. Numbers need not come in order, and may be left out. All pieces of
 // one shard that are pushed under one number must be in one message.
 //
-// Protocols (rule/protocol.h), lambda being the number of sessions that work (ps_members):
+// Protocols (rule/protocol.h), lambda being the number of replicas that work (ps_members), each
+// of one session or of several that have parts of the model:
 //
 //  async     A subrequest is applied as soon as it is agreed on; it makes the version grow by 1.
 //            Deltas are added. Gradients, and factors, go through the update rule at
 //              rate x protocol_factor(staleness).
 //            max_staleness: a push that is staler when it is examined is refused.
-//  hardsync  A shard collects turns. What a session has pushed to a shard is a turn as soon
+//  hardsync  A shard collects turns. What a replica has pushed to a shard is a turn as soon
 //            as it covers all floats of the shard once, in however many messages (a layer
 //            sent as factors, the others as gradients). A push counts only for the present
 //            version: another one is refused as too stale, and so is a second push of what
-//            the session's turn covers already. When all lambda sessions have taken their
+//            the replica's turn covers already. When all lambda replicas have taken their
 //            turns there is one update, of the turns' mean weighted by samples,
 //              g = sum s_l g_l / S,   S = sum s_l           (Rudra eq. 3 and 7)
 //            at the rate sum s_l rate_l / S x protocol_update_factor(S), and all are
 //            answered. A push of samples 0 has no payload: it covers its pieces without a
 //            gradient. If all turns are such, the version grows and nothing else changes.
 //  softsync  The same with the first floor(lambda / n) turns, at least 1, whosever they are
-//            (Rudra eq. 5), of whatever version that max_staleness allows; a session that
+//            (Rudra eq. 5), of whatever version that max_staleness allows; a replica that
 //            pushes more begins another turn. With f_l = protocol_factor(staleness of turn l),
 //              g = sum s_l f_l g_l / sum s_l f_l,   rate = sum s_l f_l rate_l / S
 //            so that a mean factor 1/n divides the rate, whatever the update rule. Pushes
@@ -163,9 +164,10 @@ void ps_route(struct ps *ps, const struct proto_place *places, uint32_t count, u
 int ps_settings(struct ps *ps, const struct optimizer *optimizer, const struct protocol *protocol,
                 bool replicates, struct error *err);
 
-// The sessions that work from now on: their number is lambda. STATUS_IO: out of memory,
-// nothing has changed.
-int ps_members(struct ps *ps, const uint64_t *sessions, size_t count, struct error *err);
+// The sessions that work from now on, and the replica that each is of (NULL: each is one): the
+// number of replicas is lambda. STATUS_IO: out of memory, nothing has changed.
+int ps_members(struct ps *ps, const uint64_t *sessions, const uint32_t *replicas, size_t count,
+               struct error *err);
 
 // --- requests ---------------------------------------------------------------------------
 

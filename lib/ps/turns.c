@@ -146,7 +146,8 @@ static void apply_loose(const struct applier *applier, uint32_t index, const str
 // --- turns ------------------------------------------------------------------------------
 
 static bool fits_turn(const struct subrequest *turn, const struct subrequest *sub) {
-    if (turn->request->session != sub->request->session)
+    if (atomic_load(&turn->request->session->replica) !=
+        atomic_load(&sub->request->session->replica))
         return false;
     for (const struct subrequest *p = turn; p; p = p->more)
         if (subrequests_overlap(p, sub))
@@ -154,7 +155,7 @@ static bool fits_turn(const struct subrequest *turn, const struct subrequest *su
     return true;
 }
 
-// Into the first turn of its session that does not cover it, or a new one.
+// Into the first turn of its replica that does not cover it, or a new one.
 static void join_turn(struct shard *shard, struct subrequest *sub) {
     struct subrequest **turn = &shard->turns;
     while (*turn && !fits_turn(*turn, sub))

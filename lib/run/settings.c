@@ -60,8 +60,8 @@ static const struct row {
     ROW("batch", COUNT, batch, 0, 1, 1e6),
     ROW("sync", FLAG, sync, ALONE, 0, 0),
     CHOICE("home", home, ALONE, home_names),
-    ROW("partitions", COUNT, partitions, ALONE, 1, 64),
-    ROW("in-flight", COUNT, in_flight, ALONE, 1, 64),
+    ROW("partitions", COUNT, partitions, 0, 1, 64),
+    ROW("in-flight", COUNT, in_flight, 0, 1, 64),
     CHOICE("optimizer", optimizer, 0, rule_names),
     ROW("rate", REAL, rate, LIVE, 0, 1e9),
     ROW("schedule", TEXT, schedule, LIVE, 0, 0),
@@ -599,6 +599,11 @@ static int check_factors_allowed(const struct settings *settings, const struct o
     const char *factors = settings->factors;
     if (!strcmp(factors, "auto") || !strcmp(factors, "none"))
         return STATUS_OK;
+    if (settings->partitions > 1)
+        return error_set(err, STATUS_USAGE,
+                         "factors=%s and partitions=%lld: parts of a dense layer are sent as they "
+                         "are",
+                         factors, (long long)settings->partitions);
     if (settings->clip > 0)
         return error_set(err, STATUS_USAGE,
                          "factors=%s and clip=%g: what is sent as factors cannot be clipped",

@@ -108,7 +108,7 @@ static void server_open(struct server *server, int units, enum rule rule, int th
     const struct proto_place place = {
         .epoch = 1, .second = PROTO_NOBODY, .third = PROTO_NOBODY, .joiner = PROTO_NOBODY};
     const uint64_t session = 1;
-    if (ps_open(&server->ps, &options, &err) || ps_members(server->ps, &session, 1, &err))
+    if (ps_open(&server->ps, &options, &err) || ps_members(server->ps, &session, NULL, 1, &err))
         die(err.text);
     ps_route(server->ps, &place, 1, 0);
     store(server, payload);

@@ -231,7 +231,7 @@ static inline bool rig_open_options(struct rig *rig, struct tap *tap, struct ps_
     for (int i = 0; i < workers; i++)
         sessions[i] = (uint64_t)i + 1;
     rig_route(rig, RIG_EPOCH, RIG_MEMBER);
-    return ps_members(rig->ps, sessions, (size_t)workers, &err) == STATUS_OK;
+    return ps_members(rig->ps, sessions, NULL, (size_t)workers, &err) == STATUS_OK;
 }
 
 static inline bool rig_open_empty(struct rig *rig, struct tap *tap, struct optimizer optimizer,

@@ -95,6 +95,47 @@ static void test_members(struct tap *tap) {
         CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_DATA_SERVER), 1);
         cluster_free(&c);
     });
+    TEST(tap, "workers of a model that is cut fill one replica after the other", {
+        struct cluster c = begin();
+        c.partitions = 3;
+        for (uint32_t i = 0; i < 7; i++) {
+            CHECK_INT(tap, join(&c, PROTO_ROLE_WORKER, "", &member), STATUS_OK);
+            CHECK_INT(tap, member->replica, i / 3);
+            CHECK_INT(tap, member->partition, i % 3);
+        }
+        CHECK(tap, cluster_replica_whole(&c, 1) && !cluster_replica_whole(&c, 2));
+        char *text = cluster_write(&c);
+        struct cluster copy;
+        CHECK_INT(tap, cluster_read(&copy, text, strlen(text), NULL), STATUS_OK);
+        CHECK_INT(tap, copy.partitions, 3);
+        CHECK_INT(tap, copy.members[5].replica, 1);
+        CHECK_INT(tap, copy.members[5].partition, 2);
+        cluster_free(&copy);
+        free(text);
+        cluster_free(&c);
+    });
+    TEST(tap, "the others of a replica that trains are gone with one of them, until the run ends", {
+        struct cluster c = begin();
+        c.partitions = 2;
+        for (int i = 0; i < 5; i++)
+            joined(&c, PROTO_ROLE_WORKER, "");
+        cluster_leave(&c, 5); // its replica was not whole
+        CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_WORKER), 4);
+        CHECK_INT(tap, joined(&c, PROTO_ROLE_WORKER, ""), 6);
+        CHECK_INT(tap, cluster_numbered(&c, 6)->replica, 2);
+        cluster_leave(&c, 2);
+        CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_WORKER), 3);
+        CHECK(tap, cluster_numbered(&c, 1)->gone && !cluster_numbered(&c, 3)->gone);
+        // The replica that is begun comes first.
+        joined(&c, PROTO_ROLE_WORKER, "");
+        CHECK_INT(tap, cluster_numbered(&c, 7)->replica, 2);
+        joined(&c, PROTO_ROLE_WORKER, "");
+        CHECK_INT(tap, cluster_numbered(&c, 8)->replica, 0);
+        c.stage = CLUSTER_DRAINING;
+        cluster_leave(&c, 3);
+        CHECK(tap, !cluster_numbered(&c, 4)->gone);
+        cluster_free(&c);
+    });
     TEST(tap, "who is not there, or has gone, does not leave", {
         struct cluster c = begin();
         uint32_t number = joined(&c, PROTO_ROLE_DATA_SERVER, "tcp://a:1");

@@ -857,21 +857,21 @@ static const char status_json[] =
     "\"left_out\":0.25,\"members\":[{\"member\":0,\"role\":\"controller\",\"name\":\"training\","
     "\"address\":\"\",\"state\":\"working\",\"silent_ms\":0,\"clock\":0,\"samples\":0,\"pushes\":0,"
     "\"pulls\":0,\"refused\":0,\"received\":0,\"sent\":0,\"epoch\":1.5,\"rate\":0.0,\"loss\":null,"
-    "\"staleness\":null,\"waiting\":null,\"overlap\":null,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"waits_for\":\"\"},{\"member\":1,"
+    "\"staleness\":null,\"waiting\":null,\"overlap\":null,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"replica\":0,\"partition\":0,\"waits_for\":\"\"},{\"member\":1,"
     "\"role\":\"parameter server\",\"name\":\"ps-1\",\"address\":\"\",\"state\":\"working\",\"silent_ms\":0,"
     "\"clock\":0,\"samples\":0,\"pushes\":0,\"pulls\":0,\"refused\":3,\"received\":999,\"sent\":1000,"
     "\"epoch\":0.0,\"rate\":0.0,\"loss\":0.0,\"staleness\":2.25,\"waiting\":0.0,\"overlap\":0.0,"
-    "\"dirty_bytes\":0,\"at_risk\":null,\"behind\":0,\"waits_for\":\"\"},{\"member\":2,\"role\":\"data server\",\"name\":\"serve-1\","
+    "\"dirty_bytes\":0,\"at_risk\":null,\"behind\":0,\"replica\":0,\"partition\":0,\"waits_for\":\"\"},{\"member\":2,\"role\":\"data server\",\"name\":\"serve-1\","
     "\"address\":\"tcp://a:1\",\"state\":\"waiting\",\"silent_ms\":0,\"clock\":0,\"samples\":0,"
     "\"pushes\":0,\"pulls\":0,\"refused\":0,\"received\":1234567,\"sent\":2500000000000,\"epoch\":0.5,"
-    "\"rate\":0.0,\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"waits_for\":\"ps-1\"},"
+    "\"rate\":0.0,\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"replica\":0,\"partition\":0,\"waits_for\":\"ps-1\"},"
     "{\"member\":3,\"role\":\"worker\",\"name\":\"worker-1\",\"address\":\"\",\"state\":\"gone\","
     "\"silent_ms\":1500,\"clock\":4,\"samples\":5,\"pushes\":6,\"pulls\":7,\"refused\":0,\"received\":0,"
     "\"sent\":5000000000000000,\"epoch\":0.0,\"rate\":300.0,\"loss\":1.0,\"staleness\":0.0,"
-    "\"waiting\":0.5,\"overlap\":0.25,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"waits_for\":\"\"},{\"member\":4,\"role\":\"evaluator\","
+    "\"waiting\":0.5,\"overlap\":0.25,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"replica\":0,\"partition\":0,\"waits_for\":\"\"},{\"member\":4,\"role\":\"evaluator\","
     "\"name\":\"eval\",\"address\":\"\",\"state\":\"starting\",\"silent_ms\":0,\"clock\":0,\"samples\":0,"
     "\"pushes\":0,\"pulls\":0,\"refused\":0,\"received\":0,\"sent\":0,\"epoch\":0.0,\"rate\":0.5,"
-    "\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"waits_for\":\"\"}]}";
+    "\"loss\":0.0,\"staleness\":0.0,\"waiting\":0.0,\"overlap\":0.0,\"dirty_bytes\":0,\"at_risk\":0.0,\"behind\":0,\"replica\":0,\"partition\":0,\"waits_for\":\"\"}]}";
 // clang-format on
 
 static void test_table(struct tap *tap) {

@@ -515,6 +515,55 @@ static void test_turns(struct tap *tap) {
     });
 }
 
+// Sessions 1 and 2 are one replica, 3 and 4 the other: each has a part of every shard.
+static void push_part(struct rig *rig, uint64_t session, const float *values, struct reply *reply) {
+    struct proto_piece pieces[RIG_SHARDS];
+    for (uint32_t shard = 0; shard < RIG_SHARDS; shard++) {
+        struct proto_piece *piece = &pieces[shard];
+        *piece = rig_shard(rig, shard, 1);
+        uint32_t some = piece->count / 3;
+        piece->offset = session % 2 ? 0 : some;
+        piece->count = session % 2 ? some : piece->count - some;
+    }
+    rig_push_begin(rig, (struct shove){session, 1, 0, 8, 0.1}, pieces, RIG_SHARDS, values, reply);
+}
+
+static void test_replicas(struct tap *tap) {
+    TEST(tap, "hardsync: the turn of a replica is what its sessions push together", {
+        struct rig rig;
+        struct plain plain;
+        struct reply reply[4];
+        float *start = numbers(700000, 1, 0.5),
+              *g[2] = {numbers(700000, 2, 0.1), numbers(700000, 3, 0.1)};
+        float *now = mem_floats(700000);
+        const uint64_t sessions[] = {1, 2, 3, 4};
+        const uint32_t replicas[] = {5, 5, 9, 9};
+        struct protocol protocol = {.kind = PROTOCOL_HARDSYNC};
+        if (rig_open(&rig, tap, rules[1], protocol, 4, 2, start)) {
+            CHECK_INT(tap, ps_members(rig.ps, sessions, replicas, 4, NULL), STATUS_OK);
+            plain_open(&plain, &rig, rules[1], start);
+            for (size_t i = 0; i < rig.n; i++)
+                plain_step(&plain, i, ((double)g[0][i] + (double)g[1][i]) / 2, 0.1);
+            for (uint64_t session = 1; session <= 3; session++)
+                push_part(&rig, session, g[session > 2], &reply[session - 1]);
+            rig_wait_queued(&rig, 3 * RIG_SHARDS);
+            for (int i = 0; i < 3; i++)
+                CHECK(tap, !atomic_load(&reply[i].done)); // the other replica lacks a part
+            push_part(&rig, 4, g[1], &reply[3]);
+            for (int i = 0; i < 4; i++) {
+                reply_wait(&reply[i]);
+                CHECK_INT(tap, reply[i].code, PROTO_REFUSAL_NONE);
+                CHECK_INT(tap, reply[i].versions[0], 2);
+            }
+            rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
+            CHECK_NEAR(tap, plain_distance(&plain, now), 0, 2e-6);
+            plain_close(&plain);
+        }
+        rig_close(&rig);
+        free(start), free(g[0]), free(g[1]), free(now);
+    });
+}
+
 // c = floor(4 / 2) = 2 pushes an update; both of the first are by the same worker.
 static void check_softsync(struct tap *tap, struct optimizer optimizer,
                            enum protocol_modulate modulate) {
@@ -652,9 +701,9 @@ static void test_once(struct tap *tap) {
         const uint64_t one[] = {1};
         const uint64_t other[] = {77};
         if (stand_open(&stand, tap, async, 0)) {
-            ps_members(stand.rig.ps, one, 1, NULL);
+            ps_members(stand.rig.ps, one, NULL, 1, NULL);
             push_one(&stand, 1, 1, 0, 1, &reply);
-            ps_members(stand.rig.ps, other, 1, NULL);
+            ps_members(stand.rig.ps, other, NULL, 1, NULL);
             push_one(&stand, 77, 1, 0, 1, &reply);
             CHECK(tap, reply.code == PROTO_REFUSAL_NONE && !reply.repeated);
             push_one(&stand, 77, 1, 0, 1, &reply);
@@ -935,7 +984,7 @@ static void test_members(struct tap *tap) {
             push_all(&stand.rig, (struct shove){1, 1, 0, 8, 0.1}, 1, stand.values, &reply[0]);
             push_all(&stand.rig, (struct shove){2, 1, 0, 8, 9.9}, 1, stand.values, &reply[1]);
             rig_wait_queued(&stand.rig, 2 * RIG_SHARDS);
-            ps_members(stand.rig.ps, left, 2, NULL);
+            ps_members(stand.rig.ps, left, NULL, 2, NULL);
             reply_wait(&reply[1]);
             CHECK_INT(tap, reply[1].code, PROTO_REFUSAL_WRONG_SESSION);
             CHECK(tap, !atomic_load(&reply[0].done));
@@ -960,12 +1009,12 @@ static void test_members(struct tap *tap) {
             const uint64_t left[] = {1, 2};
             push_all(&stand.rig, (struct shove){1, 1, 0, 8, 0.1}, 1, stand.values, &reply[0]);
             push_all(&stand.rig, (struct shove){2, 1, 0, 8, 0.1}, 1, stand.values, &reply[1]);
-            ps_members(stand.rig.ps, left, 2, NULL);
+            ps_members(stand.rig.ps, left, NULL, 2, NULL);
             reply_wait(&reply[0]);
             reply_wait(&reply[1]);
             CHECK_INT(tap, reply[1].code, PROTO_REFUSAL_NONE);
             const uint64_t more[] = {1, 2, 4}; // and waits for those who come
-            ps_members(stand.rig.ps, more, 3, NULL);
+            ps_members(stand.rig.ps, more, NULL, 3, NULL);
             push_all(&stand.rig, (struct shove){1, 2, 0, 8, 0.1}, 2, stand.values, &reply[0]);
             push_all(&stand.rig, (struct shove){2, 2, 0, 8, 0.1}, 2, stand.values, &reply[1]);
             push_all(&stand.rig, (struct shove){4, 1, 0, 0, 0.1}, 1, NULL, &reply[2]);
@@ -1093,7 +1142,7 @@ static void test_pulls(struct tap *tap) {
             push_all(&stand.rig, (struct shove){1, 1, 0, 8, 0.1}, 1, stand.values, &push);
             rig_wait_queued(&stand.rig, RIG_SHARDS);
             if (open && i == 0)
-                ps_members(stand.rig.ps, NULL, 0, NULL);
+                ps_members(stand.rig.ps, NULL, NULL, 0, NULL);
             if (open && i == 1)
                 rig_route(&stand.rig, RIG_EPOCH + 1, RIG_MEMBER + 1);
             if (i < 2) {
@@ -1249,6 +1298,7 @@ int main(void) {
     test_factors(&tap);
     test_batches(&tap);
     test_hardsync(&tap);
+    test_replicas(&tap);
     test_turns(&tap);
     test_softsync(&tap);
     test_once(&tap);

@@ -357,7 +357,7 @@ static void test_factor_forms(struct tap *tap) {
         struct proto_push_factors push =
             factors_of(&model->layers[1], (struct shove){1, 1, 0, 0, 0.1}, &piece, 1);
         CHECK_INT(tap, ps_open(&ps, &options, &err), STATUS_OK);
-        CHECK_INT(tap, ps_members(ps, &session, 1, &err), STATUS_OK);
+        CHECK_INT(tap, ps_members(ps, &session, NULL, 1, &err), STATUS_OK);
         reply = (struct reply){0};
         ps_push_factors(ps, &push, NULL, reply_take, &reply);
         reply_wait(&reply);
@@ -448,7 +448,7 @@ static void test_versions(struct tap *tap) {
         for (uint64_t i = 0; i < MANY; i++)
             sessions[i] = 1000 * (i + 1);
         if (stand_open(&stand, tap, async, 1)) {
-            CHECK_INT(tap, ps_members(stand.rig.ps, sessions, MANY, NULL), STATUS_OK);
+            CHECK_INT(tap, ps_members(stand.rig.ps, sessions, NULL, MANY, NULL), STATUS_OK);
             for (int again = 0; again < 2; again++)
                 for (int i = 0; i < MANY; i++) {
                     push_one(&stand, sessions[i], 1, 1, 1, &reply);

@@ -280,7 +280,7 @@ static void fill_and_close(struct tap *tap) {
                       ps_settings(stand.rig.ps, &rules[1],
                                   &(struct protocol){.kind = PROTOCOL_HARDSYNC}, true, NULL),
                       STATUS_OK);
-        CHECK_INT(tap, ps_members(stand.rig.ps, more, 3, NULL), STATUS_OK);
+        CHECK_INT(tap, ps_members(stand.rig.ps, more, NULL, 3, NULL), STATUS_OK);
         rig_wait_queued(&stand.rig, RIG_SHARDS);
     }
     stand_close(&stand);
@@ -303,16 +303,16 @@ static void test_memory(struct tap *tap) {
         const uint64_t six[] = {1, 2, 3, 4, 5, 1};
         const struct protocol hard = {.kind = PROTOCOL_HARDSYNC};
         if (HEAP_FAILS && stand_open(&stand, tap, async, 1)) {
-            CHECK_INT(tap, ps_members(stand.rig.ps, five, 5, NULL), STATUS_OK);
+            CHECK_INT(tap, ps_members(stand.rig.ps, five, NULL, 5, NULL), STATUS_OK);
             long before = heap_live();
             for (int n = 0; n < 3; n++) {
                 heap_fail_after(n);
-                CHECK_INT(tap, ps_members(stand.rig.ps, others, 3, NULL), STATUS_IO);
+                CHECK_INT(tap, ps_members(stand.rig.ps, others, NULL, 3, NULL), STATUS_IO);
                 heap_fail_after(-1);
                 CHECK_INT(tap, heap_live(), before);
             }
             heap_fail_after(0);
-            CHECK_INT(tap, ps_members(stand.rig.ps, six, 6, NULL), STATUS_IO);
+            CHECK_INT(tap, ps_members(stand.rig.ps, six, NULL, 6, NULL), STATUS_IO);
             CHECK_INT(tap, ps_settings(stand.rig.ps, &rules[1], &hard, true, NULL), STATUS_IO);
             heap_fail_after(-1);
             CHECK_INT(tap, push_one(&stand, 1, 1, 1, 1, &reply), PROTO_REFUSAL_NONE);

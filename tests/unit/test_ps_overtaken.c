@@ -60,7 +60,7 @@ static void test_sessions(struct tap *tap) {
             reply_wait(&reply);
             hold_begin(&hold, &stand.rig);
             push_ones(&stand, 1, 1, 1, &reply);
-            CHECK_INT(tap, ps_members(stand.rig.ps, left, 1, NULL), STATUS_OK);
+            CHECK_INT(tap, ps_members(stand.rig.ps, left, NULL, 1, NULL), STATUS_OK);
             hold_end(&hold);
             reply_wait(&reply);
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_WRONG_SESSION);
@@ -78,8 +78,8 @@ static void test_many_sessions(struct tap *tap) {
         for (uint64_t i = 0; i < MANY; i++)
             sessions[i] = 10 + i;
         if (stand_open(&stand, tap, async, 1)) {
-            CHECK_INT(tap, ps_members(stand.rig.ps, sessions, MANY, NULL), STATUS_OK);
-            CHECK_INT(tap, ps_members(stand.rig.ps, sessions, 1, NULL), STATUS_OK);
+            CHECK_INT(tap, ps_members(stand.rig.ps, sessions, NULL, MANY, NULL), STATUS_OK);
+            CHECK_INT(tap, ps_members(stand.rig.ps, sessions, NULL, 1, NULL), STATUS_OK);
             CHECK_INT(tap, push_one(&stand, 10, 1, 0, 1, &reply), PROTO_REFUSAL_NONE);
             for (int i = 1; i < MANY; i++)
                 CHECK_INT(tap, push_one(&stand, sessions[i], 1, 0, 1, &reply),
@@ -299,8 +299,8 @@ static void test_turns(struct tap *tap) {
         const uint64_t named[] = {1, 2, 1, 3, 3};
         const uint64_t again[] = {2, 2, 1};
         if (stand_open(&stand, tap, hard, 1)) {
-            CHECK_INT(tap, ps_members(stand.rig.ps, named, 5, NULL), STATUS_OK);
-            CHECK_INT(tap, ps_members(stand.rig.ps, again, 3, NULL), STATUS_OK);
+            CHECK_INT(tap, ps_members(stand.rig.ps, named, NULL, 5, NULL), STATUS_OK);
+            CHECK_INT(tap, ps_members(stand.rig.ps, again, NULL, 3, NULL), STATUS_OK);
             push_all(&stand.rig, (struct shove){1, 1, 0, 8, 0.1}, 1, stand.values, &a);
             rig_wait_queued(&stand.rig, RIG_SHARDS);
             push_all(&stand.rig, (struct shove){2, 1, 0, 8, 0.1}, 1, stand.values, &b);

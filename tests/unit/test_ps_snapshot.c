@@ -234,7 +234,7 @@ static void test_go_on(struct tap *tap) {
             CHECK_INT(tap, stamp_of(&rig, 1).version, 3);
             CHECK_INT(tap, stamp_of(&rig, 1).epoch, RIG_EPOCH);
             rig_route(&rig, RIG_EPOCH + 4, RIG_MEMBER);
-            CHECK_INT(tap, ps_members(rig.ps, sessions, 2, NULL), STATUS_OK);
+            CHECK_INT(tap, ps_members(rig.ps, sessions, NULL, 2, NULL), STATUS_OK);
             snapshot_make(&again, 0);
             CHECK_INT(tap, snapshot_take(&rig, &again), PROTO_REFUSAL_NONE); // has seen the routes
             snapshot_free(&again);

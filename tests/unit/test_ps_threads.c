@@ -155,7 +155,7 @@ static void *push_hard(void *context) {
         worker->failed = worker->failed || seen != (float)(step - 1);
         if (worker->leaves && step == worker->pushes / 2) {
             const uint64_t left[] = {1, 2, 3};
-            ps_members(worker->rig->ps, left, WORKERS - 1, NULL);
+            ps_members(worker->rig->ps, left, NULL, WORKERS - 1, NULL);
             break;
         }
         push_turn(worker, step, step, values, push);
@@ -237,7 +237,7 @@ static void *change_rules(void *context) {
         {.kind = PROTOCOL_HARDSYNC}, {.kind = PROTOCOL_SOFTSYNC, .n = 2}, {.kind = PROTOCOL_ASYNC}};
     for (int i = 0; atomic_load(&changing); i++) {
         ps_settings(rig->ps, &plain_sgd, &kinds[i % 3], true, NULL);
-        ps_members(rig->ps, sessions, 4, NULL);
+        ps_members(rig->ps, sessions, NULL, 4, NULL);
         sched_yield();
     }
     ps_settings(rig->ps, &plain_sgd, &kinds[2], true, NULL);

@@ -102,14 +102,14 @@ int controller_end(struct controller *c, int status, enum cluster_stage stage, c
 
 // --- routes -----------------------------------------------------------------------------------
 
-// "whether it may train": during the warm start only the first worker does. "we found that
+// "whether it may train": during the warm start only the first replica does. "we found that
 // ... warm starting model training with only a single model replica before unleashing the
 // other replicas" keeps AdaGrad's stability problems away (DistBelief 4.1).
 static bool is_chosen(const struct controller *c, const struct cluster_member *member) {
     for (size_t i = 0; i < c->cluster->member_count; i++) {
         const struct cluster_member *m = &c->cluster->members[i];
         if (m->role == PROTO_ROLE_WORKER && !m->gone)
-            return m->number == member->number;
+            return m->replica == member->replica;
     }
     return false;
 }
@@ -208,11 +208,17 @@ static int remove_member(const struct controller *c, struct cluster *next,
     return status || !stop ? status : cluster_enter(next, CLUSTER_DRAINING, err);
 }
 
+void controller_tell_broken(struct controller *c, const struct cluster_member *lost) {
+    controller_say(c, "replica %" PRIu32 " lacks a partition: its other workers join anew",
+                   lost->replica);
+}
+
 static int lose_member(struct controller *c, const struct cluster_member *member,
                        struct error *err) {
     struct cluster *next;
     char name[128], why[512];
     const struct cluster_member lost = *member; // who is gone for long may be forgotten at once
+    bool broken = cluster_breaks_replica(c->cluster, member);
     cluster_name(name, member);
     say_why(c, why, name, vitals_of(&c->vitals, lost.number));
     int status = controller_draft(c, &next, err);
@@ -223,6 +229,8 @@ static int lose_member(struct controller *c, const struct cluster_member *member
         return status;
     vitals_forget(&c->vitals, lost.number);
     controller_say(c, "%s", why);
+    if (broken)
+        controller_tell_broken(c, &lost);
     controller_tell_loss(c, &lost);
     return STATUS_OK;
 }

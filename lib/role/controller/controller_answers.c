@@ -145,6 +145,11 @@ static bool lacks_store(const struct controller *c, const struct proto_join *joi
            !strcmp(c->settings.ack, "durable");
 }
 
+// One that has a part of the model is spoken to by the others of its replica.
+static bool lacks_address(const struct controller *c, const struct proto_join *join) {
+    return join->role == PROTO_ROLE_WORKER && c->cluster->partitions > 1 && !join->training.length;
+}
+
 static int answer_join(struct controller *c, struct queued_request *queued, struct error *err) {
     const struct proto_join *join = &queued->message->message.join;
     struct cluster *next;
@@ -160,6 +165,10 @@ static int answer_join(struct controller *c, struct queued_request *queued, stru
     if (lacks_store(c, join))
         return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING,
                               "the run has ack = durable: start the server with --store DIR");
+    if (lacks_address(c, join))
+        return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING,
+                              "the run cuts its model over several workers, which talk to each "
+                              "other: start them with --listen ADDRESS");
     if (!find_heritage(c, join, &before, &back, &taken))
         return refuse_request(queued, PROTO_REFUSAL_BUSY, taken);
     if (back)
@@ -178,6 +187,8 @@ static int answer_join(struct controller *c, struct queued_request *queued, stru
         .heartbeat = CONTROLLER_HEARTBEAT,
         .silence = (uint32_t)(c->settings.silence * 1000),
         .epoch = epoch_for(c, member),
+        .replica = member->replica,
+        .partition = member->partition,
     };
     return send_answer(queued, PROTO_TYPE_JOINED, &joined);
 }
@@ -294,12 +305,15 @@ static int answer_leave(struct controller *c, struct queued_request *queued, str
     if (!member)
         return refuse_request(queued, PROTO_REFUSAL_WRONG_SESSION, "");
     const struct cluster_member left = *member; // which may be forgotten at once
+    bool broken = cluster_breaks_replica(c->cluster, member);
     cluster_name(name, member);
     printable_copy(reason, sizeof reason, message->reason.at, message->reason.length);
     int status = let_member_leave(c, left.number, err);
     if (status)
         return status;
     controller_say(c, "%s left%s%s", name, *reason ? ": " : "", reason);
+    if (broken)
+        controller_tell_broken(c, &left);
     controller_tell_loss(c, &left);
     return answer_done(queued);
 }
@@ -393,6 +407,11 @@ static void fill_figures(struct proto_member *out, const struct vital *vital) {
     out->waits_for = proto_text(vital->waits_for);
 }
 
+static bool lacks_partitions(const struct controller *c, const struct cluster_member *member) {
+    return member->role == PROTO_ROLE_WORKER && c->cluster->stage <= CLUSTER_TRAINING &&
+           !cluster_replica_whole(c->cluster, member->replica);
+}
+
 static void fill_member(const struct controller *c, struct proto_member *out,
                         const struct cluster_member *member, double now) {
     const struct vital *vital = vitals_of(&c->vitals, member->number);
@@ -414,6 +433,15 @@ static void fill_member(const struct controller *c, struct proto_member *out,
         out->waits_for =
             proto_text(cluster_serves(c->cluster, member->number) ? "its buckets to move away"
                                                                   : "nothing: it leaves the run");
+    if (member->role == PROTO_ROLE_WORKER) {
+        out->replica = member->replica;
+        out->partition = member->partition;
+        out->neighbours = proto_text(member->training);
+    }
+    if (lacks_partitions(c, member)) {
+        out->state = PROTO_STATE_WAITING;
+        out->waits_for = proto_text("workers for the other partitions of its replica");
+    }
     if (controller_withholds(c, member)) {
         out->state = PROTO_STATE_WAITING;
         out->waits_for = proto_text("the end of the warm start");

@@ -214,6 +214,8 @@ int controller_routes(struct controller *c, const struct cluster_member *member,
 // Whether it is a worker that does not train during the warm start. Servers hear that it waits, so
 // that they do not wait for its pushes.
 bool controller_withholds(const struct controller *c, const struct cluster_member *member);
+// The other workers of its replica are gone with it.
+void controller_tell_broken(struct controller *c, const struct cluster_member *lost);
 uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member);
 // The figures of all members. Returns the members that `status` points to, for free(); NULL when
 // out of memory.

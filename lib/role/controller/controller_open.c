@@ -102,6 +102,7 @@ static int new_cluster(const struct controller *c, struct cluster *next, const s
     int status = getrandom(run.bytes, sizeof run.bytes, 0) == sizeof run.bytes
                      ? cluster_open(next, run, model->name, model->text, text, resume, err)
                      : error_errno(err, STATUS_IO, "getrandom");
+    next->partitions = (uint32_t)settings.partitions;
     next->warm = c->config->file->settings.warm_start == 0 || resume;
     free(text);
     return status;

@@ -64,6 +64,11 @@ static void wait_for(struct controller *c, enum proto_role role, size_t wanted) 
                  proto_role_name(role), there, wanted);
 }
 
+// Before training begins: all of each replica.
+static size_t workers_wanted(const struct controller *c) {
+    return (size_t)c->settings.workers * c->cluster->partitions;
+}
+
 void controller_look_for_waits(struct controller *c) {
     bool starting = c->cluster->stage == CLUSTER_STARTING;
     bool training = c->cluster->stage == CLUSTER_TRAINING;
@@ -72,7 +77,7 @@ void controller_look_for_waits(struct controller *c) {
         wait_for(c, PROTO_ROLE_WORKER, 1);
     if (starting) {
         wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.data_servers);
-        wait_for(c, PROTO_ROLE_WORKER, (size_t)c->settings.workers);
+        wait_for(c, PROTO_ROLE_WORKER, workers_wanted(c));
         wait_for(c, PROTO_ROLE_PARAMETER_SERVER, servers_wanted(c));
     }
     if (training && !c->waits_for[0])
@@ -238,7 +243,7 @@ int controller_take_result(struct controller *c, struct error *err) {
 // the first update is of all.
 static bool workers_are_there(const struct controller *c) {
     const struct cluster *cluster = c->cluster;
-    bool all = cluster_count(cluster, PROTO_ROLE_WORKER) >= (size_t)c->settings.workers;
+    bool all = cluster_count(cluster, PROTO_ROLE_WORKER) >= workers_wanted(c);
     for (size_t i = 0; i < cluster->member_count && c->settings.workers > 0; i++) {
         const struct cluster_member *m = &cluster->members[i];
         const struct vital *vital = vitals_of(&c->vitals, m->number);

@@ -106,13 +106,11 @@ static bool session_lives(const struct proto_status *status, uint64_t session) {
 
 static int set_sharers(struct data_service *service, const struct proto_status *status,
                        struct error *err) {
-    uint64_t *sessions;
-    size_t count;
-    int result = sharers_of(&sessions, &count, status, err);
-    if (result)
-        return result;
-    result = dealer_members(service->dealer, sessions, count, err);
-    free(sessions);
+    struct sharers sharers;
+    int result = sharers_of(&sharers, status, true, err);
+    if (!result)
+        result = dealer_members(service->dealer, sharers.sessions, sharers.count, err);
+    sharers_free(&sharers);
     return result;
 }
 

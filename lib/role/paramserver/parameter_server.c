@@ -405,13 +405,13 @@ static int obey_run(struct parameter_server *server, const struct proto_run *run
 
 static int obey_members(struct parameter_server *server, const struct proto_status *status,
                         struct error *err) {
-    uint64_t *sessions;
-    size_t count;
-    int result = sharers_of(&sessions, &count, status, err);
+    struct sharers sharers;
+    int result = sharers_of(&sharers, status, false, err);
+    if (!result)
+        result = ps_members(server->ps, sharers.sessions, sharers.replicas, sharers.count, err);
+    sharers_free(&sharers);
     if (result)
         return result;
-    result = ps_members(server->ps, sessions, count, err);
-    free(sessions);
     kept_hold(server->members);
     replicator_know(server->replicator, server->members);
     return result;

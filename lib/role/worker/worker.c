@@ -56,7 +56,8 @@ static void forward_routes(struct worker *worker) {
     if (!routes)
         return;
     servers_route(worker->servers, routes);
-    data_client_route(worker->data, routes);
+    if (worker->data)
+        data_client_route(worker->data, routes);
     kept_drop(routes);
 }
 
@@ -79,8 +80,9 @@ static void take_orders(struct worker *worker) {
         worker_end(worker, WORKER_OVER);
     if (member_status(worker->member, &err))
         worker_fail(worker, &err);
-    if (data_client_supply(worker->data) && supply_status(data_client_supply(worker->data), &err))
+    if (worker->data && supply_status(data_client_supply(worker->data), &err))
         worker_fail(worker, &err);
+    worker_watch_replica(worker);
     if (home_servers_status(worker->home, &err))
         worker_fail(worker, &err);
 }
@@ -92,10 +94,13 @@ static void enforce_end(struct worker *worker, double *since) {
         return;
     double now = clock_seconds();
     *since = *since > 0 ? *since : now;
-    supply_cancel(data_client_supply(worker->data));
-    if (!atomic_load(&worker->training) || now - *since > GRACE ||
-        atomic_load(&worker->end) == WORKER_FAILED)
-        servers_stop(worker->servers);
+    if (worker->data)
+        supply_cancel(data_client_supply(worker->data));
+    if (atomic_load(&worker->training) && now - *since <= GRACE &&
+        atomic_load(&worker->end) != WORKER_FAILED)
+        return;
+    servers_stop(worker->servers);
+    neighbour_links_stop(worker->links);
 }
 
 static void *watch_thread(void *self) {
@@ -197,7 +202,10 @@ static int read_run(struct worker *worker, struct error *err) {
 // --- its parts ------------------------------------------------------------------------
 
 static int open_parts(struct worker *worker, struct error *err) {
-    int status = worker_open_servers(worker, err);
+    int status = worker_open_replica(worker, err);
+    if (status || is_ending(worker))
+        return status;
+    status = worker_open_servers(worker, err);
     if (!status)
         status = worker_open_home(worker, err);
     if (!status)
@@ -208,7 +216,7 @@ static int open_parts(struct worker *worker, struct error *err) {
 // How long an epoch is, is for the data servers to say.
 static void wait_for_data(struct worker *worker) {
     worker->pace.batch = (uint64_t)worker->settings.batch;
-    while (!is_ending(worker)) {
+    while (worker->data && !is_ending(worker)) {
         uint32_t seen = member_news(worker->member);
         worker->pace.samples = data_client_figures(worker->data).total;
         if (worker->pace.samples > 0)
@@ -254,7 +262,7 @@ static void train_until_end(struct worker *worker) {
         started = true;
         if (parked)
             loop_start(worker->loop, UINT64_MAX);
-        else if (changed || is_ending(worker))
+        else if (changed || (is_ending(worker) && worker_may_pause(worker)))
             loop_pause(worker->loop);
         parked = loop_wait(worker->loop, POLL);
         if (parked && loop_diverged(worker->loop, &loss))
@@ -267,10 +275,11 @@ static void train_until_end(struct worker *worker) {
 // others may still need this worker's turn. True: there is more after all.
 static bool await_end(struct worker *worker) {
     while (!is_ending(worker)) {
-        if (!data_client_over(worker->data))
+        if (worker->data && !data_client_over(worker->data))
             return true;
         uint32_t seen = member_news(worker->member);
-        home_servers_step(worker->home, 0, 0);
+        if (worker->data)
+            loop_turn(worker->loop);
         worker_report(worker, false);
         member_wait(worker->member, seen, POLL);
     }
@@ -288,7 +297,7 @@ static int error_diverged(struct worker *worker, double loss, struct error *err)
 static int bring_home(struct worker *worker, struct error *err) {
     int status = home_servers_flush(worker->home, err);
     worker_report(worker, true);
-    if (!data_client_flush(worker->data, GRACE) && !status)
+    if (worker->data && !data_client_flush(worker->data, GRACE) && !status)
         worker_say(worker, "some data servers have not heard what was trained on");
     return status;
 }
@@ -324,6 +333,8 @@ static int train_run(struct worker *worker, double *loss, struct error *err) {
     status = read_run(worker, err);
     if (!status)
         status = open_parts(worker, err);
+    if (!status && is_ending(worker))
+        return why_it_ends(worker, err);
     if (!status)
         status = begin_training(worker, err);
     if (status || !worker->loop)
@@ -335,13 +346,24 @@ static int train_run(struct worker *worker, double *loss, struct error *err) {
 
 // --- its beginning and its end --------------------------------------------------------
 
+static int listen_to_replica(struct worker *worker, struct error *err) {
+    const struct worker_options *o = &worker->options;
+    const struct neighbour_links_options options = {
+        .listen = o->listen, .keys = o->keys, .insecure = o->insecure};
+    return o->listen ? neighbour_links_open(&worker->links, &options, err) : STATUS_OK;
+}
+
 static int join_run(struct worker *worker, struct error *err) {
     const struct worker_options *o = &worker->options;
+    int status = listen_to_replica(worker, err);
+    if (status)
+        return status;
     const struct member_options options = {
         .role = PROTO_ROLE_WORKER,
         .controller = o->controller,
         .name = o->name,
         .threads = (uint32_t)(o->threads > 0 ? o->threads : cpu_count()),
+        .training = worker->links ? neighbour_links_address(worker->links) : NULL,
         .keys = o->keys,
         .insecure = o->insecure,
         .members = true,
@@ -371,10 +393,12 @@ static void leave_run(struct worker *worker, int status, bool lost) {
         servers_stop(worker->servers);
     if (worker->data)
         supply_cancel(data_client_supply(worker->data));
+    neighbour_links_stop(worker->links);
     loop_close(worker->loop);
     worker_close_data(worker);
     home_servers_close(worker->home);
     servers_close(worker->servers);
+    worker_close_replica(worker);
     if (worker->member)
         member_close(worker->member, reason_of(status, lost));
     kept_drop(worker->run);

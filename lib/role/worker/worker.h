@@ -2,6 +2,9 @@
 // the data servers and keeps its parameters on the parameter servers
 // (remote/home_servers.h), until the run is over or its user stops it.
 //
+// Where the run cuts its model (model/cut.h), it has one partition of it, and trains when workers
+// for the others are there.
+//
 // Threads: worker_run is the owner's, and calls `progress`; it returns when all others have
 // ended: the training threads, one that looks after what the controller says and calls
 // `wish`, and those of the member, of the clients and of the home. `say` may be called by
@@ -18,6 +21,7 @@ struct worker_options {     // texts outlive the run
     const char *controller; // its address, or @FILE
     const char *name;       // for people
     const char *command;    // the command line, for the record
+    const char *listen;     // where other workers of its replica reach it; NULL: it has none
     const struct secrets *keys;
     bool insecure;
     int threads;                // 0: as the run says, or as there are processors

@@ -9,6 +9,7 @@
 #include "member/member.h"
 #include "remote/data_client.h"
 #include "remote/home_servers.h"
+#include "remote/neighbour_links.h"
 #include "role/worker/worker.h"
 #include "rule/protocol.h"
 #include "train/loop.h"
@@ -42,6 +43,12 @@ struct worker {
     struct schedule schedule;
     const struct kernels *kernels;
     int threads;
+    // Of its replica, where the model is cut.
+    struct neighbour_links *links; // NULL: it does not listen
+    struct cut *cut;               // NULL: the model is not
+    struct portion portion;
+    int partition;
+    double lost_at; // the watching thread's: when it noticed that one of them is lost
     // Its parts.
     struct servers *servers;
     struct data_client *data;
@@ -71,11 +78,25 @@ void worker_say(struct worker *worker, const char *text);
 void worker_end(struct worker *worker, enum worker_end end);
 void worker_fail(struct worker *worker, const struct error *why);
 
+// worker_replica.c. Waits until all workers of its replica are there, or it is to end.
+int worker_open_replica(struct worker *worker, struct error *err);
+// After all that uses it.
+void worker_close_replica(struct worker *worker);
+bool worker_is_cut(const struct worker *worker);
+bool worker_leads(const struct worker *worker);                // it takes the samples
+const struct model *worker_model(const struct worker *worker); // what of it is trained here
+// By the watching thread: it fails when one of the others is lost.
+void worker_watch_replica(struct worker *worker);
+// Whether the training threads may stand still.
+bool worker_may_pause(struct worker *worker);
+
 // worker_parts.c: each needs those before it, and the owner's thread opens and closes them; a
 // part that was never opened may be closed.
+struct proto_hello worker_hello(const struct worker *worker);
+bool worker_is_sync(const struct worker *worker); // its threads share each mini-batch
 int worker_open_servers(struct worker *worker, struct error *err);
 int worker_open_home(struct worker *worker, struct error *err);
-int worker_open_data(struct worker *worker, struct error *err);
+int worker_open_data(struct worker *worker, struct error *err); // of one that leads
 int worker_open_loop(struct worker *worker, struct error *err); // the length of an epoch is known
 // Before the home, which may be at work until it is closed, too.
 void worker_close_data(struct worker *worker);

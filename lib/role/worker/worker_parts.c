@@ -15,7 +15,7 @@ static void look_up_routes(void *self, uint64_t epoch) {
     member_look(worker->member);
 }
 
-static struct proto_hello hello_of(const struct worker *worker) {
+struct proto_hello worker_hello(const struct worker *worker) {
     struct member_identity identity = {0};
     member_identity(worker->member, &identity);
     return (struct proto_hello){
@@ -29,7 +29,7 @@ static struct proto_hello hello_of(const struct worker *worker) {
 
 int worker_open_servers(struct worker *worker, struct error *err) {
     const struct servers_options options = {
-        .hello = hello_of(worker),
+        .hello = worker_hello(worker),
         .parameters = worker->model->parameter_count,
         .keys = worker->options.keys,
         .insecure = worker->options.insecure,
@@ -49,12 +49,14 @@ static bool is_hardsync(const struct worker *worker) {
 }
 
 int worker_open_data(struct worker *worker, struct error *err) {
+    if (!worker_leads(worker))
+        return STATUS_OK;
     const struct shape shape = model_input(worker->model)->out;
     enum goal goal = model_goal(worker->model);
     int outputs = model_classes(worker->model);
     int takers = home_servers_sync(worker->home) ? 1 : worker->threads;
     const struct data_client_options options = {
-        .hello = hello_of(worker),
+        .hello = worker_hello(worker),
         .input = {.input = worker->input,
                   .channels = shape.c,
                   .height = shape.h,
@@ -127,10 +129,15 @@ static bool overlaps_pulls(const struct worker *worker) {
     return strcmp(overlap, "auto") == 0 ? usual : strcmp(overlap, "yes") == 0;
 }
 
+bool worker_is_sync(const struct worker *worker) {
+    return worker->protocol.kind != PROTOCOL_ASYNC || worker->push != PUSH_DELTA;
+}
+
 int worker_open_home(struct worker *worker, struct error *err) {
     const struct settings *settings = &worker->settings;
     const struct home_servers_config config = {
-        .model = worker->model,
+        .model = worker_model(worker),
+        .portion = worker->cut ? &worker->portion : NULL,
         .optimizer = &worker->optimizer,
         .kernels = worker->kernels,
         .servers = worker->servers,
@@ -147,8 +154,8 @@ int worker_open_home(struct worker *worker, struct error *err) {
         .lost = lose_trained,
         .turn = set_step,
     };
-    bool delta = worker->protocol.kind == PROTOCOL_ASYNC && worker->push == PUSH_DELTA;
-    return (delta ? home_delta_open : home_gradient_open)(&worker->home, &config, err);
+    return (worker_is_sync(worker) ? home_gradient_open : home_delta_open)(&worker->home, &config,
+                                                                           err);
 }
 
 static void step_home(void *self, int samples, float rate) {
@@ -163,7 +170,7 @@ int worker_open_loop(struct worker *worker, struct error *err) {
         .optimizer = &worker->optimizer,
         .schedule = &worker->schedule,
         .home = home_servers_home(worker->home),
-        .supply = data_client_supply(worker->data),
+        .supply = worker->data ? data_client_supply(worker->data) : NULL,
         .patience = sync && !is_hardsync(worker) ? PATIENCE : SUPPLY_PATIENT,
         .step = step_home,
         .step_self = worker->home,
@@ -173,6 +180,9 @@ int worker_open_loop(struct worker *worker, struct error *err) {
         .sync = sync,
         .seed = (uint64_t)worker->settings.seed,
         .mix = mix_of(&worker->settings, worker->model),
+        .cut = worker->cut,
+        .in_flight = (int)worker->settings.in_flight,
+        .neighbours = worker->cut ? neighbour_links_neighbours(worker->links) : NULL,
     };
     return loop_open(&worker->loop, &config, err);
 }

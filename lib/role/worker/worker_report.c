@@ -101,14 +101,18 @@ static void report_train(struct worker *worker, const struct worker_report *now,
 // Whom it waits for: only one that does not get on.
 static void find_wait(struct worker *worker, char text[PROTO_ADDRESS_MAX]) {
     servers_waits_for(worker->servers, text);
-    if (!text[0])
+    if (!text[0] && worker->data)
         data_client_waits_for(worker->data, text);
 }
 
 static void set_figures(struct worker *worker, const struct worker_report *now,
                         const struct lately *lately) {
     const struct servers_figures servers = servers_figures(worker->servers);
-    const struct data_client_figures data = data_client_figures(worker->data);
+    struct data_client_figures data = {0};
+    if (worker->data)
+        data = data_client_figures(worker->data);
+    if (worker->links)
+        neighbour_links_traffic(worker->links, &data.received, &data.sent);
     struct home *parameters = home_servers_home(worker->home);
     struct proto_heartbeat *figures = &worker->figures;
     char waits_for[PROTO_ADDRESS_MAX];
@@ -116,7 +120,7 @@ static void set_figures(struct worker *worker, const struct worker_report *now,
     pthread_mutex_lock(&worker->lock);
     memcpy(worker->waits_for, waits_for, sizeof waits_for);
     figures->clock = parameters->ops->clock(parameters);
-    figures->samples = now->sums.samples;
+    figures->samples = worker_leads(worker) ? now->sums.samples : 0; // they are the replica's
     figures->pushes = home_servers_figures(worker->home).pushes;
     figures->pulls = servers.pulls;
     figures->refused = worker->refused_before + servers.pushes_refused;
@@ -124,7 +128,7 @@ static void set_figures(struct worker *worker, const struct worker_report *now,
     figures->sent = servers.sent + data.sent;
     figures->epoch = epoch_of(worker);
     figures->rate = lately->seconds > 0 ? lately->samples / lately->seconds : 0;
-    figures->loss = lately->loss;
+    figures->loss = worker_leads(worker) ? lately->loss : NAN;
     figures->waiting = lately->waiting;
     figures->overlap = lately->overlap;
     pthread_mutex_unlock(&worker->lock);

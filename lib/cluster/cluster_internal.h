@@ -1,0 +1,10 @@
+// What the parts of the state share. Inside lib/cluster/cluster*.c only.
+#ifndef ADAM_CLUSTER_CLUSTER_INTERNAL_H
+#define ADAM_CLUSTER_CLUSTER_INTERNAL_H
+
+#include "cluster/cluster.h"
+
+// cluster_replicas.c: the new member has the first place that no worker has.
+void cluster_take_place(const struct cluster *cluster, struct cluster_member *member);
+
+#endif

@@ -1,0 +1,146 @@
+#!/usr/bin/env bats
+# Runs whose model is cut over several workers, which are one replica of it (adam-run(5)).
+load ../helper/common
+load ../helper/casualties
+load ../helper/worker
+
+EPOCHS=20
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR"
+    adam-prep draw 2000 --seed 3 --split test=0.2 -o digits.arec
+    # Layers cut by rows, by maps, by units and by inputs, and one that nobody shares.
+    cat >small.net <<'NET'
+input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
+conv    c1 maps=6 kernel=5 stride=2 act=relu cut=rows
+maxpool    size=2
+conv    c2 maps=8 kernel=3 act=relu cut=maps
+dense   d1 units=40 act=relu cut=units dropout=0.1
+dense   d2 units=30 act=relu cut=inputs
+softmax    units=10
+NET
+    printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
+        'rate = 0.02' 'schedule = cosine' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" \
+        'push-every = 4' 'eval-every = 10' 'metrics-every = 0.1' 'checkpoint-every = 1' \
+        "silence = $SILENCE" >run.conf
+}
+
+setup() {
+    cp "$BATS_FILE_TMPDIR"/{digits*.arec,small.net,run.conf} "$BATS_TEST_TMPDIR"
+    cd "$BATS_TEST_TMPDIR"
+}
+
+teardown() {
+    end_run
+}
+
+# The largest difference of two runs' weights is at most that share of the largest weight.
+differ_by() { # RUN RUN SHARE
+    python - "$@" <<'END'
+import json, struct, sys
+import numpy as np
+def weights(run):
+    data = open(run + "/latest/model.safetensors", "rb").read()
+    size = struct.unpack("<Q", data[:8])[0]
+    tensors = json.loads(data[8:8 + size])
+    tensors.pop("__metadata__", None)
+    return np.concatenate([np.frombuffer(data[8 + size:][slice(*tensors[name]["data_offsets"])], np.float32)
+                           for name in sorted(tensors)])
+one, other = weights(sys.argv[1]), weights(sys.argv[2])
+share = abs(one - other).max() / abs(other).max()
+print(sys.argv[1], share)
+sys.exit(not share <= float(sys.argv[3]))
+END
+}
+
+# 20 updates, of all samples together 640.
+updates() { # RUN OPTIONS...
+    run_ok adam-ctl up -q run.conf --set data=few.arec --set epochs=2 --set rate=0.01 --set schedule=constant \
+        --set protocol=hardsync --set eval-every=0 --out "$@"
+}
+
+@test "under hardsync replicas of any number of partitions train what whole workers do" {
+    adam-prep draw 320 --seed 5 -o few.arec
+    local rule
+    for rule in sgd adam; do
+        updates one-$rule --workers 1 --threads 1 --set batch=32 --set optimizer=$rule
+        updates two-$rule --workers 1 --partitions 2 --set batch=32 --set optimizer=$rule
+        updates three-$rule --workers 1 --partitions 3 --set batch=32 --set in-flight=2 --set optimizer=$rule --ps 2
+        differ_by two-$rule one-$rule 1e-5
+        differ_by three-$rule one-$rule 1e-5
+    done
+    updates whole --workers 2 --threads 1 --set batch=16 --set clip=0.5
+    updates replicas --workers 2 --partitions 2 --set batch=16 --set clip=0.5
+    differ_by replicas whole 1e-5
+}
+
+@test "replicas learn by every protocol, and what they save goes on with another number of partitions" {
+    local settings
+    for settings in 'protocol=async' 'protocol=async push=gradient' 'protocol=softsync:2' 'protocol=async in-flight=3 optimizer=momentum rate=0.005'; do
+        rm -rf run
+        # shellcheck disable=SC2086
+        run_ok adam-ctl up -q run.conf --workers 2 --partitions 2 $(printf -- '--set %s ' $settings)
+        echo "$settings: $(jq -c . run/DONE)"
+        [ "$(jq '.top1 > 0.85' run/DONE)" = true ]
+    done
+    run_ok adam-ctl up -q run.conf --resume --workers 1 --partitions 3 --set epochs=$((EPOCHS + 2)) --set optimizer=momentum --set rate=0.005
+    is_true ".epoch == $EPOCHS + 2" <run/DONE
+    [ "$(jq '.top1 > 0.85' run/DONE)" = true ]
+    run_ok adam-worker --resume run --epochs $((EPOCHS + 3)) --partitions 2
+}
+
+@test "status shows who has which partition, and what a replica without all of them waits for" {
+    start setsid adam-ctl up run.conf --workers 1 --partitions 3 --set epochs=1000 2>err
+    run=$pid
+    wait_for epoch_is 1
+    adam-ctl status run --json >status
+    is_true '[.members[] | select(.role == "worker") | [.replica, .partition]] | sort == [[0, 0], [0, 1], [0, 2]]' <status
+    is_true '[.members[] | select(.role == "worker" and .partition > 0) | .samples] | add == 0' <status
+    adam-ctl status run | grep -q 'REPLICA/PARTITION'
+    adam-ctl status run | grep -Eq '^worker .* 0/2( |$)'
+    # One more than a replica has: nobody has the other partitions of its own.
+    start adam-worker --controller @run/controller.port --name more --listen 2>more.err
+    local more=$pid
+    more_waits() {
+        adam-ctl status run --json | jq -e '.members[] | select(.name == "more") | .replica == 1 and .state == "waiting" and
+            (.waits_for | test("workers for the other partitions of its replica"))' >&2
+    }
+    wait_for more_waits
+    run_status 69 adam-worker --controller @run/controller.port --name none
+    [[ $stderr = *'start them with --listen ADDRESS'* ]]
+    kill -INT "$more"
+    wait "$more" || [ $? -eq 75 ]
+    adam-ctl down run
+    pid=$run
+    wait_end
+    [ "$status" -eq 75 ]
+    none_left
+}
+
+@test "a partition that is killed ends its replica's work; the other goes on, and it is formed anew" {
+    adam-ctl up -q run.conf --out whole --workers 2 --partitions 2
+    accuracy whole >expected
+    workers_rest 1000
+    start setsid adam-ctl up run.conf --workers 2 --partitions 2 2>err
+    run=$pid
+    moment 1 2
+    kill_again worker-1
+    moment 5 6
+    kill_again worker-4
+    moment 9 10
+    kill_again worker-2
+    moment 13 14
+    kill_again worker-3
+    ends_well
+    [ "$(finished)" -eq "$(wanted)" ]
+    grep -q 'lacks a partition: its other workers join anew' err
+}
+
+@test "what does not go with partitions is refused, with what to do" {
+    run_status 2 adam-ctl up -q run.conf --partitions 2 --threads 2
+    [[ $stderr = *"each of the 2 partitions has a thread of its own; leave out --threads"* ]]
+    run_status 2 adam-ctl controller run.conf --out run --set partitions=2 --set factors=d1
+    [[ $stderr = *"factors=d1 and partitions=2: parts of a dense layer are sent as they are"* ]]
+    run_status 2 adam-worker --model small.net --data digits.arec --out none --listen
+    [[ $stderr = *"--listen is for workers of a run: --controller ADDR"* ]]
+}
