@@ -256,13 +256,20 @@ static int name_stores(struct request *r, const struct launch_options *options, 
     return r->stores ? STATUS_OK : error_nomem(err);
 }
 
+// Also where RUN.conf could not be read.
+static int count_partitions(const struct request *r, const struct launch_options *options) {
+    int64_t partitions = options->partitions ? options->partitions : r->file.settings.partitions;
+    return partitions > 0 ? (int)partitions : 1;
+}
+
 // Each replica of the model has as many as the model has partitions.
 static int count_workers(const struct launch_options *options, const struct hosts *hosts,
                          int partitions) {
     if (options->workers)
         return (int)options->workers * partitions;
-    int slots = hosts->count ? hosts_slots(hosts) : 1;
-    return (slots > partitions ? slots / partitions : 1) * partitions;
+    if (!hosts->count || (partitions > 1 && hosts_slots(hosts) < partitions))
+        return partitions;
+    return hosts_slots(hosts) / partitions * partitions;
 }
 
 // Also where the run goes on from parts that its servers have, whatever it saves from now on.
@@ -301,8 +308,7 @@ int request_open(struct request *r, const struct launch_options *options, const 
     launch->controllers = (int)options->controllers;
     launch->data_servers = (int)options->serve;
     launch->parameter_servers = (int)options->ps;
-    launch->partitions =
-        (int)(options->partitions ? options->partitions : r->file.settings.partitions);
+    launch->partitions = count_partitions(r, options);
     launch->workers = count_workers(options, &r->hosts, launch->partitions);
     launch->threads = (int)options->threads;
     launch->keys = options->keys;

@@ -194,6 +194,51 @@ cut_data_server() {
     netns_run 3 cut_data_server
 }
 
+# Machines 2 and 3 have a cable of their own, over which they exchange what crosses the cut.
+cut_bytes() {
+    ip link add cable2 type veth peer name cable3
+    for n in 2 3; do
+        ip link set "cable$n" netns "m$n"
+        ip -n "m$n" addr add "10.0.1.$n/24" dev "cable$n"
+        ip -n "m$n" link set "cable$n" up
+    done
+    on 1 controller adam-ctl controller run.conf --out run --listen $CONTROLLER --insecure \
+        --set model=cut.net --set partitions=2 --set workers=1 --set protocol=hardsync --set batch=50 --set test=train.arec
+    on 1 serve adam-serve train.arec --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
+    on 1 ps adam-ps --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure --name ps-1
+    for n in 2 3; do
+        on "$n" "worker-$n" adam-worker --controller $CONTROLLER --insecure --name "worker-$n" --listen="tcp://10.0.1.$n:0"
+    done
+    wait "${process[controller]}"
+    wait
+    [ -e run/DONE ]
+    for way in tx rx; do
+        ip netns exec m2 cat "/sys/class/net/cable2/statistics/${way}_bytes"
+    done
+}
+
+@test "two workers with a partition each exchange the bytes that adam-ctl check foretells, to 2%" {
+    cat >cut.net <<'END'
+input   1x28x28 ops='scale 1/255; mean 0.15; std 0.3'
+conv    c1 maps=12 kernel=5 act=relu cut=rows
+maxpool    size=2 cut=rows
+dense   d1 units=200 act=relu cut=units
+dense   d2 units=100 act=relu cut=inputs
+softmax    units=10
+END
+    netns_run 3 cut_bytes
+    # 4 epochs of 2000 samples, 40 mini-batches each.
+    adam-ctl check --partitions 2 -b 50 --json cut.net |
+        jq '[.borders[] | .forward_bytes + .back_bytes] | add * 8000' >samples
+    adam-ctl check --partitions 2 -b 50 --json cut.net | jq '.shared_bytes * 160' >weights
+    local foretold counted
+    foretold=$(($(cat samples) + $(cat weights)))
+    counted=$(($(tail -n 2 <<<"$output" | paste -sd +)))
+    echo "foretold $foretold, counted $counted"
+    [ "$foretold" -gt 50000000 ]
+    is_true --argjson counted "$counted" "\$counted / . | . > 0.99 and . < 1.02" <<<"$foretold"
+}
+
 @test "examples/netns.sh: four machines, TLS between them" {
     EPOCHS=2 PICTURES=1000 run_ok "$ROOT/examples/netns.sh"
     [[ "$output" = *$'machine\tsent\treceived'* ]]

@@ -135,6 +135,13 @@ static void test_members(struct tap *tap) {
         cluster_leave(&c, 3);
         CHECK(tap, !cluster_numbered(&c, 4)->gone);
         cluster_free(&c);
+        c = begin();
+        c.partitions = 3;
+        joined(&c, PROTO_ROLE_WORKER, "");
+        joined(&c, PROTO_ROLE_WORKER, "");
+        cluster_leave(&c, 1); // it did not train yet
+        CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_WORKER), 1);
+        cluster_free(&c);
     });
     TEST(tap, "who is not there, or has gone, does not leave", {
         struct cluster c = begin();

@@ -420,8 +420,9 @@ static void test_false_flights(struct tap *tap) {
         sample.label = 1;
     });
     TEST(tap, "more samples than a mini-batch has, or than come, and payloads of none", {
+        const uint8_t many[(BATCH + 1) * (sizeof(uint64_t) + sizeof(int32_t))] = {0};
         fly.samples = BATCH + 1;
-        lie_of_flight(tap, &fly, NULL, 0);
+        lie_of_flight(tap, &fly, many, sizeof many);
         fly.samples = 2;
         lie_of_flight(tap, &fly, &sample, labelled);
         fly.samples = 0;
