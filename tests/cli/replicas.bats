@@ -72,6 +72,8 @@ updates() { # RUN OPTIONS...
     updates whole --workers 2 --threads 1 --set batch=16 --set clip=0.5
     updates replicas --workers 2 --partitions 2 --set batch=16 --set clip=0.5
     differ_by replicas whole 1e-5
+    # The first worker of a replica tells of what all of it trained on.
+    [ "$(trained replicas)" -eq 640 ]
 }
 
 @test "replicas learn by every protocol, and what they save goes on with another number of partitions" {

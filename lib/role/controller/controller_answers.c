@@ -446,8 +446,10 @@ static void fill_member(const struct controller *c, struct proto_member *out,
         out->state = PROTO_STATE_WAITING;
         out->waits_for = proto_text("the end of the warm start");
     }
-    if (member->gone)
+    if (member->gone) {
         out->state = PROTO_STATE_GONE;
+        out->waits_for = proto_text("");
+    }
 }
 
 // The controller is member 0, so that people see what it is at.

@@ -160,7 +160,8 @@ void worker_report(struct worker *worker, bool last) {
     if (lately.seconds <= 0 || lately.samples <= 0 ||
         (!last && lately.seconds < worker->settings.metrics_every))
         return;
-    report_train(worker, &now, &lately);
+    if (worker_leads(worker)) // it speaks for its replica
+        report_train(worker, &now, &lately);
     worker->reported = now;
 }
 

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# What a slow link between two workers that have a partition of a model each costs (Adam 3.2.5), with
+# one and with four mini-batches in flight: "allow threads to process multiple images in parallel
+# [...] to trigger progress on individual images based on arrival of data from remote machines".
+# A switch between them holds every message for some milliseconds, more and more until one
+# mini-batch in flight is 40% slower than without; then four lose less than 10%.
+#
+#   delay.sh            three turns of 6 s each: two minutes
+#   delay.sh --quick    one turn of one delay: whether it all runs; its figures say little
+set -euo pipefail
+
+root=$(cd "$(dirname "$0")/../.." && pwd)
+export ROOT=$root PATH=${BUILD:-$root/build}:$PATH
+export CONTROLLER=tcp://10.0.0.1:7000
+turns=3 seconds=6 delays='1 2 4 8 16'
+if [ "${1:-}" = --quick ]; then turns=1 seconds=2 delays=4; fi
+
+# shellcheck disable=SC1091 # it is checked by itself
+. "$root/tests/helper/netns.bash"
+
+end_all() {
+    local name
+    for name in "${!process[@]}"; do kill -KILL "${process[$name]}" 2>/dev/null || true; done
+    for name in "${!process[@]}"; do wait "${process[$name]}" 2>/dev/null || true; done
+    process=()
+    rm -rf run
+}
+
+# The workers' own network.
+start_switch() { # MILLISECONDS
+    local n
+    coproc switch { exec python3 "$ROOT/tests/bench/slow_switch.py" 2 "$1"; }
+    read -r _ <&"${switch[0]}"
+    for n in 2 3; do
+        ip link set "slow$((n - 1))" netns "m$n" name cable mtu 60000
+        ip -n "m$n" addr add "10.0.1.$n/24" dev cable
+        ip -n "m$n" link set cable up
+    done
+}
+
+end_switch() {
+    # shellcheck disable=SC2154 # coproc sets it
+    kill "$switch_PID"
+    wait "$switch_PID" 2>/dev/null || true
+}
+
+# Samples a second, but for the first second, as the first worker says.
+rate_of() {
+    jq -s 'map(select(.event == "train"))[2:] | (map(.images_per_s * .seconds) | add) / (map(.seconds) | add)' \
+        run/metrics.jsonl
+}
+
+# Prints samples a second.
+train() { # FLIGHTS
+    local n
+    printf '%s\n' 'model = slow.net' 'data = train.arec' 'epochs = 1000000' 'epoch-end = 0.5' \
+        'batch = 16' 'rate = 1e-6' 'partitions = 2' "in-flight = $1" 'workers = 1' \
+        'metrics-every = 0.5' 'checkpoint-every = 0' 'eval-every = 0' >run.conf
+    on 1 controller adam-ctl controller run.conf --out run --listen $CONTROLLER --insecure
+    on 1 serve adam-serve train.arec --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
+    on 1 ps adam-ps --controller $CONTROLLER --listen tcp://10.0.0.1:0 --insecure
+    for n in 2 3; do
+        on "$n" "worker-$n" adam-worker --controller $CONTROLLER --insecure --listen="tcp://10.0.1.$n:0"
+    done
+    said run/metrics.jsonl '"event":"train"' 60
+    sleep "$seconds"
+    rate_of
+    end_all
+}
+
+median() {
+    sort -g | awk '{ at[NR] = $1 } END { print at[int((NR + 1) / 2)] }'
+}
+
+loss_of() { # FLIGHTS: share of its rate that it loses
+    paste "$1.0" "$1.slow" | awk '{ print 1 - $2 / $1 }' | median
+}
+
+measure() {
+    local turn flights delay
+    for delay in $delays; do
+        rm -f ./*.0 ./*.slow
+        for ((turn = 0; turn < turns; turn++)); do
+            for flights in 1 4; do
+                start_switch 0
+                train $flights >>$flights.0
+                end_switch
+                start_switch "$delay"
+                train $flights >>$flights.slow
+                end_switch
+            done
+        done
+        printf '%2s ms: one mini-batch in flight %6.1f samples/s, loses %4.1f%%; four %6.1f, lose %4.1f%%\n' \
+            "$delay" "$(median <1.0)" "$(loss_of 1 | awk '{ print 100 * $1 }')" \
+            "$(median <4.0)" "$(loss_of 4 | awk '{ print 100 * $1 }')"
+        if loss_of 1 | awk '{ exit !($1 >= 0.4) }'; then
+            loss_of 4 | awk '{ print $1 < 0.1 ? "met" : "MISSED: at most 10%" }'
+            return
+        fi
+    done
+    echo "no delay costs one mini-batch in flight 40%"
+}
+
+folder=$(mktemp -d "${TMPDIR:-/tmp}/adam-delay.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cd "$folder"
+cat >slow.net <<'NET'
+input 1x64x64 ops='scale 1/255'
+conv c1 maps=32 kernel=5 pad=2 act=relu cut=rows
+maxpool size=2 cut=rows
+conv c2 maps=64 kernel=3 pad=1 act=relu cut=rows
+maxpool size=2 cut=rows
+dense d1 units=256 act=relu cut=units
+softmax units=10
+NET
+adam-prep draw 2000 --size 64 --seed 1 -q -o train.arec
+user=()
+if [ "$(id -u)" != 0 ]; then user=(--map-root-user); fi
+export turns seconds delays
+unshare "${user[@]}" --net --mount --pid --fork --kill-child --mount-proc \
+    bash -euo pipefail -c "$(declare -f); netns_make 3; measure"
