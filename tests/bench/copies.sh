@@ -23,14 +23,6 @@ if [ "${1:-}" = --quick ]; then turns=1 seconds=1; fi
 # shellcheck disable=SC1091 # it is checked by itself
 . "$root/tests/helper/netns.bash"
 
-end_all() {
-    local name
-    for name in "${!process[@]}"; do kill -KILL "${process[$name]}" 2>/dev/null || true; done
-    for name in "${!process[@]}"; do wait "${process[$name]}" 2>/dev/null || true; done
-    process=()
-    rm -rf run
-}
-
 status() {
     ip netns exec m1 adam-ctl status $CONTROLLER --insecure --json 2>status.log
 }

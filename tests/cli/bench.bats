@@ -97,6 +97,12 @@ same_step() { # MODEL
     [ "$(grep -cE ' at (least|most) [0-9.]+: (met|missed by [0-9]+%)$' <<<"$output")" = 6 ]
 }
 
+@test "a slow link between partitions is measured, with one and four mini-batches in flight" {
+    TMPDIR=$BATS_TEST_TMPDIR run_ok tests/bench/delay.sh --quick
+    printf '%s\n' "$output"
+    [ "$(grep -cE '^ *[0-9.]+ ms: one mini-batch in flight +[0-9.]+ samples/s, loses +-?[0-9.]+%; four +[0-9.]+, lose +-?[0-9.]+%$' <<<"$output")" = 1 ]
+}
+
 @test "the service's table has a row of each net, filled" {
     run_ok tests/bench/service.sh --quick
     printf '%s\n' "$output"

@@ -43,6 +43,15 @@ on() {
     process[$name]=$! # of those who load this
 }
 
+# Kills all that was started so, and removes the run's folder.
+end_all() {
+    local name
+    for name in "${!process[@]}"; do kill -KILL "${process[$name]}" 2>/dev/null || true; done
+    for name in "${!process[@]}"; do wait "${process[$name]}" 2>/dev/null || true; done
+    process=()
+    rm -rf run
+}
+
 # The machine's cable is pulled out of the switch, or put back.
 unplug() {
     ip link set "port$1" down
