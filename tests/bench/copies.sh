@@ -57,6 +57,7 @@ acknowledged() {
 # to copies; and the time.
 counters() {
     local ticks
+    # shellcheck disable=SC2154 # netns.bash has it
     ticks=$(awk '{ print $14 + $15 }' "/proc/$(pgrep -P "${process[ps-$1]}" || echo "${process[ps-$1]}")/stat")
     echo "$(acknowledged) $ticks $(traffic "$1" rx) $(cat_replicated "$1") $(date +%s.%N)"
 }
