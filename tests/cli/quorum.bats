@@ -275,6 +275,11 @@ tells_of() {
         run-"$1"/"$3" >/dev/null
 }
 
+# Whether what controller $1 has of the metrics is what $2 has.
+copies() {
+    cmp -n "$(wc -c <run-"$1"/controller-"$1".metrics)" run-"$1"/controller-"$1".metrics run-"$2"/metrics.jsonl
+}
+
 @test "metrics outlive the machine of the controller that led" {
     apart=yes
     local id
@@ -301,9 +306,9 @@ tells_of() {
     start_controller "$before" --set epochs=4000 --rejoin
     for id in $before $((6 - before - now)); do
         wait_for tells_of "$id" "$epoch" "controller-$id.metrics"
+        # What it had of the leader before stays until all of the new one's is there.
+        wait_for copies "$id" "$now"
         cmp -n 1000 first run-"$id"/controller-"$id".metrics
-        cmp -n "$(wc -c <run-"$id"/controller-"$id".metrics)" \
-            run-"$id"/controller-"$id".metrics run-"$now"/metrics.jsonl
     done
     run_ok adam-ctl plot run-"$now" -o curves.svg
     run_ok adam-ctl down run-"$now"
