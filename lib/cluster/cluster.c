@@ -126,15 +126,6 @@ static void end_member(struct cluster *cluster, struct cluster_member *member) {
     forget_oldest(cluster);
 }
 
-static struct cluster_member *any_of_replica(struct cluster *cluster, uint32_t replica) {
-    for (size_t i = 0; i < cluster->member_count; i++) {
-        struct cluster_member *member = &cluster->members[i];
-        if (member->role == PROTO_ROLE_WORKER && !member->gone && member->replica == replica)
-            return member;
-    }
-    return NULL;
-}
-
 void cluster_leave(struct cluster *cluster, uint32_t number) {
     struct cluster_member *member = living_member(cluster, number);
     if (!member)
@@ -142,7 +133,7 @@ void cluster_leave(struct cluster *cluster, uint32_t number) {
     bool breaks = cluster_breaks_replica(cluster, member);
     uint32_t replica = member->replica;
     end_member(cluster, member);
-    while (breaks && (member = any_of_replica(cluster, replica)))
+    while (breaks && (member = cluster_worker_of(cluster, replica)))
         end_member(cluster, member);
 }
 

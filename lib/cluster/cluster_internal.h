@@ -6,5 +6,7 @@
 
 // cluster_replicas.c: the new member has the first place that no worker has.
 void cluster_take_place(const struct cluster *cluster, struct cluster_member *member);
+// Some worker of the replica that is not gone; NULL: there is none.
+struct cluster_member *cluster_worker_of(const struct cluster *cluster, uint32_t replica);
 
 #endif

@@ -5,6 +5,13 @@ static bool is_of(const struct cluster_member *member, uint32_t replica) {
     return member->role == PROTO_ROLE_WORKER && !member->gone && member->replica == replica;
 }
 
+struct cluster_member *cluster_worker_of(const struct cluster *cluster, uint32_t replica) {
+    for (size_t i = 0; i < cluster->member_count; i++)
+        if (is_of(&cluster->members[i], replica))
+            return &cluster->members[i];
+    return NULL;
+}
+
 static uint32_t count_workers(const struct cluster *cluster, uint32_t replica) {
     uint32_t count = 0;
     for (size_t i = 0; i < cluster->member_count; i++)
@@ -45,7 +52,7 @@ void cluster_take_place(const struct cluster *cluster, struct cluster_member *me
     }
     member->replica = PROTO_NOBODY; // it has none yet
     if (!find_begun(cluster, &replica))
-        while (count_workers(cluster, replica) > 0)
+        while (cluster_worker_of(cluster, replica))
             replica++;
     while (is_taken(cluster, replica, partition))
         partition++;

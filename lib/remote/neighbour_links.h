@@ -27,9 +27,6 @@ struct neighbour_links_options { // texts outlive the links
     const char *listen;          // an address; of tcp, port 0 is any that is free
     const struct secrets *keys;
     bool insecure;
-    void *self;
-    // A line for the user: whom it waits for. By any thread; it must not wait. NULL: silent.
-    void (*say)(void *self, const char *text);
 };
 
 // Listens. Until it is told of a replica nobody is welcome. Statuses as listener_open.

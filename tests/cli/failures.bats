@@ -16,12 +16,7 @@ maxpool    size=2
 dense      units=40 act=relu
 softmax    units=10
 NET
-    # No sample is left out of an epoch. The rate falls to nothing, so that the end is no moment of
-    # chance: at a constant one a run is now and then 5% and more below itself.
-    printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
-        'rate = 0.02' 'schedule = cosine' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" \
-        'push-every = 4' 'eval-every = 10' 'metrics-every = 0.1' 'checkpoint-every = 1' \
-        "silence = $SILENCE" >run.conf
+    casualties_conf
     # What the run reaches when nobody is killed.
     adam-ctl up -q run.conf --out whole --ps 2 --workers 3 --threads 1
     accuracy whole >expected

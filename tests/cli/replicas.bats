@@ -19,10 +19,7 @@ dense   d1 units=40 act=relu cut=units dropout=0.1
 dense   d2 units=30 act=relu cut=inputs
 softmax    units=10
 NET
-    printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
-        'rate = 0.02' 'schedule = cosine' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" \
-        'push-every = 4' 'eval-every = 10' 'metrics-every = 0.1' 'checkpoint-every = 1' \
-        "silence = $SILENCE" >run.conf
+    casualties_conf
 }
 
 setup() {
@@ -108,6 +105,7 @@ updates() { # RUN OPTIONS...
             (.waits_for | test("workers for the other partitions of its replica"))' >&2
     }
     wait_for more_waits
+    wait_for grep -q 'waiting for workers for the other partitions of its replica' more.err
     run_status 69 adam-worker --controller @run/controller.port --name none
     [[ $stderr = *'start them with --listen ADDRESS'* ]]
     kill -INT "$more"
@@ -138,11 +136,35 @@ updates() { # RUN OPTIONS...
     grep -q 'lacks a partition: its other workers join anew' err
 }
 
+@test "settings change, a partition that stands still ends its replica, and a controller may die" {
+    adam-ctl up -q run.conf --out whole --workers 2 --partitions 2
+    accuracy whole >expected
+    workers_rest 1000
+    start setsid adam-ctl up run.conf --workers 2 --partitions 2 2>err
+    run=$pid
+    moment 1 2
+    adam-ctl set run rate=0.019
+    changed() { [ "$(grep -l 'the settings have changed' run/log/worker-*.log | wc -l)" -eq 4 ]; }
+    wait_for changed
+    moment 5 6
+    local stopped
+    stopped=$(left worker-2)
+    kill -STOP "$stopped"
+    wait_for grep -q 'lacks a partition: its other workers join anew' err
+    kill -CONT "$stopped"
+    moment 12 13
+    kill_again controller
+    ends_well
+    [ "$(finished)" -eq "$(wanted)" ]
+}
+
 @test "what does not go with partitions is refused, with what to do" {
     run_status 2 adam-ctl up -q run.conf --partitions 2 --threads 2
     [[ $stderr = *"each of the 2 partitions has a thread of its own; leave out --threads"* ]]
     run_status 2 adam-ctl controller run.conf --out run --set partitions=2 --set factors=d1
     [[ $stderr = *"factors=d1 and partitions=2: parts of a dense layer are sent as they are"* ]]
+    run_status 2 adam-ctl controller run.conf --out run --set partitions=2 --set threads=2
+    [[ $stderr = *"threads=2 and partitions=2: each partition has a thread of its own"* ]]
     run_status 2 adam-worker --model small.net --data digits.arec --out none --listen
     [[ $stderr = *"--listen is for workers of a run: --controller ADDR"* ]]
 }

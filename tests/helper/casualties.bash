@@ -17,6 +17,16 @@ end_run() {
     stop_started
 }
 
+# Writes run.conf, of small.net and digits.arec, for $EPOCHS epochs. No sample is left out of an
+# epoch. The rate falls to nothing, so that the end is no moment of chance: at a constant one a run
+# is now and then 5% and more below itself.
+casualties_conf() {
+    printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
+        'rate = 0.02' 'schedule = cosine' 'batch = 8' 'epoch-end = 1' "epochs = $EPOCHS" \
+        'push-every = 4' 'eval-every = 10' 'metrics-every = 0.1' 'checkpoint-every = 1' \
+        "silence = $SILENCE" >run.conf
+}
+
 # The processes of the run, or those of a part.
 left() {
     pgrep -s "$run" ${1:+-f -- "--name $1( |\$)|adam-ctl $1 "}

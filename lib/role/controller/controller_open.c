@@ -69,6 +69,10 @@ int controller_check_file(const struct run_file *file, struct error *err) {
                       s->test, share);
     if (status)
         return status;
+    if (s->partitions > 1 && s->threads > 0)
+        return error_set(err, STATUS_USAGE,
+                         "threads=%lld and partitions=%lld: each partition has a thread of its own",
+                         (long long)s->threads, (long long)s->partitions);
     if (s->test && access(s->test, R_OK))
         return error_errno(err, STATUS_NOINPUT, "%s", s->test);
     return settings_check(s, err);

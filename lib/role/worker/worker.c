@@ -14,7 +14,6 @@
 #include "role/worker/worker_internal.h"
 #include "run/model_ops.h"
 
-#define POLL 0.1   // seconds between two looks at what the caller wishes
 #define AGAIN 1.0  // seconds from the loss of a session to joining anew
 #define GRACE 10.0 // seconds to bring home what was trained on, once all is to end
 
@@ -45,7 +44,7 @@ void worker_fail(struct worker *worker, const struct error *why) {
     worker_end(worker, WORKER_FAILED);
 }
 
-static bool is_ending(struct worker *worker) {
+bool worker_is_ending(struct worker *worker) {
     return atomic_load(&worker->end) != WORKER_GOES_ON;
 }
 
@@ -90,7 +89,7 @@ static void take_orders(struct worker *worker) {
 // Everything that is waited for ends: at once what nobody needs any more, after a while
 // the bringing home.
 static void enforce_end(struct worker *worker, double *since) {
-    if (!is_ending(worker))
+    if (!worker_is_ending(worker))
         return;
     double now = clock_seconds();
     *since = *since > 0 ? *since : now;
@@ -112,7 +111,7 @@ static void *watch_thread(void *self) {
         count_sharers(worker);
         take_orders(worker);
         enforce_end(worker, &since);
-        member_wait(worker->member, seen, POLL);
+        member_wait(worker->member, seen, WORKER_POLL);
     }
     return NULL;
 }
@@ -140,23 +139,27 @@ static int why_it_ends(struct worker *worker, struct error *err) {
     }
 }
 
-// Before there is anything to watch for the watching thread.
-static int wait_for_run(struct worker *worker, struct error *err) {
+int worker_wait_more(struct worker *worker, const char *before, struct error *err) {
     const struct trainer_hooks *hooks = &worker->options.hooks;
     struct member_order order;
+    int status = member_status(worker->member, err);
+    if (!status && hooks->wish && hooks->wish(hooks->self) == TRAINER_STOP)
+        status = error_set(err, STATUS_STOPPED, "stopped before %s", before);
+    if (!status && member_take_order(worker->member, &order) && order.order == PROTO_ORDER_STOP)
+        worker_end(worker, WORKER_OVER);
+    return status;
+}
+
+static int wait_for_run(struct worker *worker, struct error *err) {
     for (;;) {
         uint32_t seen = member_news(worker->member);
-        int status = member_status(worker->member, err);
+        int status = worker_wait_more(worker, "it had joined", err);
         if (status)
             return status;
-        if (hooks->wish && hooks->wish(hooks->self) == TRAINER_STOP)
-            return error_set(err, STATUS_STOPPED, "stopped before it had joined");
-        if (member_take_order(worker->member, &order) && order.order == PROTO_ORDER_STOP)
-            worker_end(worker, WORKER_OVER);
         worker->run = member_run(worker->member);
-        if (worker->run || is_ending(worker))
+        if (worker->run || worker_is_ending(worker))
             return STATUS_OK;
-        member_wait(worker->member, seen, POLL);
+        member_wait(worker->member, seen, WORKER_POLL);
     }
 }
 
@@ -203,7 +206,7 @@ static int read_run(struct worker *worker, struct error *err) {
 
 static int open_parts(struct worker *worker, struct error *err) {
     int status = worker_open_replica(worker, err);
-    if (status || is_ending(worker))
+    if (status || worker_is_ending(worker))
         return status;
     status = worker_open_servers(worker, err);
     if (!status)
@@ -216,12 +219,12 @@ static int open_parts(struct worker *worker, struct error *err) {
 // How long an epoch is, is for the data servers to say.
 static void wait_for_data(struct worker *worker) {
     worker->pace.batch = (uint64_t)worker->settings.batch;
-    while (worker->data && !is_ending(worker)) {
+    while (worker->data && !worker_is_ending(worker)) {
         uint32_t seen = member_news(worker->member);
         worker->pace.samples = data_client_figures(worker->data).total;
         if (worker->pace.samples > 0)
             break;
-        member_wait(worker->member, seen, POLL);
+        member_wait(worker->member, seen, WORKER_POLL);
     }
 }
 
@@ -250,7 +253,7 @@ static bool newer_run(const struct worker *worker, struct kept *run) {
 static void train_until_end(struct worker *worker) {
     bool parked = true, started = false; // before loop_start, exhausted is of the call before
     double loss;
-    while (!is_ending(worker) || !parked) {
+    while (!worker_is_ending(worker) || !parked) {
         struct kept *run = member_run(worker->member);
         bool changed = newer_run(worker, run);
         if (parked && changed)
@@ -262,9 +265,9 @@ static void train_until_end(struct worker *worker) {
         started = true;
         if (parked)
             loop_start(worker->loop, UINT64_MAX);
-        else if (changed || (is_ending(worker) && worker_may_pause(worker)))
+        else if (changed || (worker_is_ending(worker) && worker_may_pause(worker)))
             loop_pause(worker->loop);
-        parked = loop_wait(worker->loop, POLL);
+        parked = loop_wait(worker->loop, WORKER_POLL);
         if (parked && loop_diverged(worker->loop, &loss))
             return;
         worker_report(worker, false);
@@ -274,14 +277,14 @@ static void train_until_end(struct worker *worker) {
 // The supply has no more: the run is about to be over, or something failed. Under hardsync
 // others may still need this worker's turn. True: there is more after all.
 static bool await_end(struct worker *worker) {
-    while (!is_ending(worker)) {
+    while (!worker_is_ending(worker)) {
         if (worker->data && !data_client_over(worker->data))
             return true;
         uint32_t seen = member_news(worker->member);
         if (worker->data)
             loop_turn(worker->loop);
         worker_report(worker, false);
-        member_wait(worker->member, seen, POLL);
+        member_wait(worker->member, seen, WORKER_POLL);
     }
     return false;
 }
@@ -321,19 +324,19 @@ static int begin_training(struct worker *worker, struct error *err) {
     int status = home_servers_begin(worker->home, err);
     if (!status)
         wait_for_data(worker);
-    if (is_ending(worker))
+    if (worker_is_ending(worker))
         return why_it_ends(worker, err);
     return status ? status : worker_open_loop(worker, err);
 }
 
 static int train_run(struct worker *worker, double *loss, struct error *err) {
     int status = wait_for_run(worker, err);
-    if (status || is_ending(worker))
+    if (status || worker_is_ending(worker))
         return status;
     status = read_run(worker, err);
     if (!status)
         status = open_parts(worker, err);
-    if (!status && is_ending(worker))
+    if (!status && worker_is_ending(worker))
         return why_it_ends(worker, err);
     if (!status)
         status = begin_training(worker, err);
@@ -451,7 +454,7 @@ static void say_lost(const struct worker_options *options, const struct error *e
 
 // False when the user wishes it to end.
 static bool rest_before_retry(const struct worker_options *options) {
-    const struct timespec poll = {.tv_nsec = (long)(POLL * 1e9)};
+    const struct timespec poll = {.tv_nsec = (long)(WORKER_POLL * 1e9)};
     for (double until = clock_seconds() + AGAIN; clock_seconds() < until;) {
         if (options->hooks.wish && options->hooks.wish(options->hooks.self) == TRAINER_STOP)
             return false;

@@ -77,6 +77,11 @@ void worker_say(struct worker *worker, const char *text);
 // It ends, for this reason unless it does already; any thread.
 void worker_end(struct worker *worker, enum worker_end end);
 void worker_fail(struct worker *worker, const struct error *why);
+bool worker_is_ending(struct worker *worker);
+// Looked at in turns of a wait, before there is a watching thread: STATUS_OK unless the member has
+// ended or the user wishes to stop, "stopped before it had joined". The run may be over, too.
+#define WORKER_POLL 0.1 // seconds between two looks at what the caller wishes
+int worker_wait_more(struct worker *worker, const char *before, struct error *err);
 
 // worker_replica.c. Waits until all workers of its replica are there, or it is to end.
 int worker_open_replica(struct worker *worker, struct error *err);

@@ -5,7 +5,7 @@
 #include "core/clock.h"
 #include "role/worker/worker_internal.h"
 
-#define POLL 0.1       // seconds between two looks at what the caller wishes
+#define SILENCE 10.0   // "A wait says whom it waits for: after 10 s"
 #define LOST_GRACE 2.0 // seconds in which the controller may say that the run is over
 
 bool worker_is_cut(const struct worker *worker) {
@@ -66,17 +66,6 @@ static int form_replica(struct worker *worker, const struct neighbour *workers,
 
 // --- until they are there ---------------------------------------------------------------
 
-static bool goes_on(struct worker *worker, int *status, struct error *err) {
-    const struct trainer_hooks *hooks = &worker->options.hooks;
-    struct member_order order;
-    *status = member_status(worker->member, err);
-    if (!*status && hooks->wish && hooks->wish(hooks->self) == TRAINER_STOP)
-        *status = error_set(err, STATUS_STOPPED, "stopped before its replica was there");
-    if (member_take_order(worker->member, &order) && order.order == PROTO_ORDER_STOP)
-        worker_end(worker, WORKER_OVER);
-    return !*status && atomic_load(&worker->end) == WORKER_GOES_ON;
-}
-
 static void say_waits_for(struct worker *worker, const char *text) {
     pthread_mutex_lock(&worker->lock);
     snprintf(worker->waits_for, sizeof worker->waits_for, "%s", text);
@@ -94,27 +83,38 @@ static int meet_workers(struct worker *worker, const struct member_identity *ide
     return *formed ? form_replica(worker, workers, &hello, err) : STATUS_OK;
 }
 
-static void note_wait(struct worker *worker, bool formed) {
+// Whom it waits for; the user is told once.
+static void note_wait(struct worker *worker, bool formed, double begun, bool *said) {
     char text[PROTO_ADDRESS_MAX] = "workers for the other partitions of its replica";
+    char line[PROTO_ADDRESS_MAX + 16];
     if (formed)
         neighbour_links_waits_for(worker->links, text);
     say_waits_for(worker, text);
+    if (*said || clock_seconds() - begun < SILENCE)
+        return;
+    snprintf(line, sizeof line, "waiting for %s", text);
+    worker_say(worker, line);
+    *said = true;
 }
 
 static int await_replica(struct worker *worker, struct error *err) {
     struct member_identity identity = {0};
-    bool formed = false;
+    double begun = clock_seconds();
+    bool formed = false, said = false;
     int status;
     member_identity(worker->member, &identity);
-    while (goes_on(worker, &status, err)) {
+    for (;;) {
         uint32_t seen = member_news(worker->member);
-        if (!formed && (status = meet_workers(worker, &identity, &formed, err)))
-            return status;
-        if (formed && ((status = neighbour_links_status(worker->links, err)) ||
-                       neighbour_links_whole(worker->links)))
+        status = worker_wait_more(worker, "its replica was there", err);
+        if (!status && !formed)
+            status = meet_workers(worker, &identity, &formed, err);
+        if (!status && formed)
+            status = neighbour_links_status(worker->links, err);
+        bool whole = formed && neighbour_links_whole(worker->links);
+        if (status || whole || worker_is_ending(worker))
             break;
-        note_wait(worker, formed);
-        member_wait(worker->member, seen, POLL);
+        note_wait(worker, formed, begun, &said);
+        member_wait(worker->member, seen, WORKER_POLL);
     }
     say_waits_for(worker, "");
     return status;
