@@ -36,6 +36,17 @@ end_switch() {
     wait "$switch_PID" 2>/dev/null || true
 }
 
+# Whether there are lines of training behind the first two, which do not count: at most a minute.
+lines_count() {
+    local looks
+    for ((looks = 0; looks < 600; looks++)); do
+        if [ "$(grep -c '"event":"train"' run/metrics.jsonl)" -gt 2 ]; then return; fi
+        sleep 0.1
+    done
+    echo "in a minute the workers said nothing of their training" >&2
+    return 1
+}
+
 # Samples a second, but for the first second, as the first worker says.
 rate_of() {
     jq -s 'map(select(.event == "train"))[2:] | (map(.images_per_s * .seconds) | add) / (map(.seconds) | add)' \
@@ -56,6 +67,7 @@ train() { # FLIGHTS
     done
     said run/metrics.jsonl '"event":"train"' 60
     sleep "$seconds"
+    lines_count
     rate_of
     end_all
 }
