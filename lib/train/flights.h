@@ -26,9 +26,9 @@ struct flight {
     float rate;
     int32_t *other; // where samples are mixed (train/mix.h)
     float *share;
-    double *losses;   // of each thread's partition
-    bool refused;     // by one of the threads: something was not finite
-    _Atomic int left; // threads that are not done
+    double *losses;      // of each thread's partition
+    atomic_bool refused; // by any of the threads: something was not finite
+    _Atomic int left;    // threads that are not done
 };
 
 struct flights {

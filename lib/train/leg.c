@@ -267,7 +267,7 @@ static void end(struct leg *leg) {
     struct flight *flight = leg->flight;
     struct home *home = config_of(leg)->home;
     if (leg->refused) {
-        flight->refused = true;
+        atomic_store(&flight->refused, true);
         loop_diverge(leg->thread, flight->batch, NAN);
         flights_wake(flights);
     } else if (flight->batch->n > 0) {

@@ -28,7 +28,7 @@ static void give_back(struct loop *loop, struct flight *flight) {
     const struct neighbours *neighbours = flights->neighbours;
     if (follows(flights))
         neighbours->give_back(neighbours->self, flight->batch, own_loss(flights, flight),
-                              flight->refused);
+                              atomic_load(&flight->refused));
     else
         supply_give_back(loop->config.supply, flight->batch);
     flight->batch = NULL;
@@ -148,7 +148,7 @@ static bool announce(struct loop_thread *thread) {
     if (atomic_load(&flights->over) || flight->batch)
         return false;
     flight->number = number;
-    flight->refused = false;
+    atomic_store(&flight->refused, false);
     thread->other = flight->other, thread->share = flight->share;
     flight->batch = follows(flights) ? hear_batch(thread->loop, flight, &over)
                     : neighbours     ? try_batch(thread, flight, &over)
