@@ -112,6 +112,7 @@ static int evaluate_model(const struct options *o, struct error *err) {
 int main(int argc, char **argv) {
     struct options o = {
         .threads = cpu_count(),
+        .partitions = 1,
         .min_top1 = -1,
         .max_pixels = 100000000,
         .on_error = "stop",

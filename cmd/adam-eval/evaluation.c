@@ -11,6 +11,9 @@
 #include "kernels/kernels.h"
 #include "report/results.h"
 #include "train/goal.h"
+#include "train/partition_processes.h"
+
+enum { BATCH = 32 }; // samples a pass of partitions
 
 const char *const *evaluation_names(const struct evaluation *run) {
     return (const char *const *)run->trained.names.names;
@@ -28,10 +31,21 @@ bool evaluation_wants_labels(const struct evaluation *run) {
 
 // --- opening -----------------------------------------------------------------
 
+// In partitions each process reads its own parameters, of the same checkpoint, whatever a run that
+// goes on saves meanwhile.
+static int open_trained(struct evaluation *run, struct error *err) {
+    const struct options *o = run->o;
+    if (o->partitions <= 1)
+        return trained_open(&run->trained, o->model, o->sets.items, o->sets.count, err);
+    run->checkpoint = checkpoint_resolve(o->model);
+    return trained_open_model(&run->trained, run->checkpoint ? run->checkpoint : o->model,
+                              o->sets.items, o->sets.count, err);
+}
+
 int evaluation_open_model(struct evaluation *run, struct error *err) {
     const struct options *o = run->o;
     struct trained *trained = &run->trained;
-    int status = trained_open(trained, o->model, o->sets.items, o->sets.count, err);
+    int status = open_trained(run, err);
     if (status != STATUS_OK)
         return status;
     run->model = trained->checkpoint.model;
@@ -135,6 +149,8 @@ int evaluation_open(struct evaluation *run, struct error *err) {
 }
 
 void evaluation_close(struct evaluation *run) {
+    partition_processes_close(run->processes);
+    free(run->checkpoint);
     textfile_abort(run->per_sample);
     reject_close(run->reject, NULL);
     free(run->top);
@@ -231,7 +247,40 @@ struct scoring_config evaluation_scoring(const struct evaluation *run) {
         .decode = {.max_pixels = (uint64_t)run->o->max_pixels},
         .batch = (int)run->o->batch,
         .exact = run->o->exact,
+        .processes = run->processes,
     };
+}
+
+static int read_partition(void *self, const struct cut *cut, int partition, float *own,
+                          struct error *err) {
+    const struct evaluation *run = self;
+    return checkpoint_load_portion(own, run->checkpoint, &run->trained.checkpoint, cut, partition,
+                                   err);
+}
+
+static void say_waiting(void *self, int partition, int process) {
+    struct evaluation *run = self;
+    progress_clear(&run->progress);
+    talk_note(PROGRAM, "waits for partition %d of the model (process %d)", partition, process);
+}
+
+static int open_processes(struct evaluation *run, struct predict_config *config,
+                          struct error *err) {
+    config->scoring.batch = config->scoring.batch ? config->scoring.batch : BATCH;
+    const struct partition_processes_config processes = {
+        .model = run->model,
+        .kernels = config->scoring.kernels,
+        .partitions = (int)run->o->partitions,
+        .lanes = config->threads,
+        .batch = config->scoring.batch,
+        .targets = source_targets(run->source),
+        .read = read_partition,
+        .waits = say_waiting,
+        .self = run,
+    };
+    int status = partition_processes_open(&run->processes, &processes, err);
+    config->scoring.processes = run->processes;
+    return status;
 }
 
 int evaluation_predict(struct evaluation *run, struct error *err) {
@@ -251,7 +300,9 @@ int evaluation_predict(struct evaluation *run, struct error *err) {
         .self = run,
     };
     progress_start(&run->progress, o->quiet);
-    int status = predict(&config, err);
+    int status = o->partitions > 1 ? open_processes(run, &config, err) : STATUS_OK;
+    if (status == STATUS_OK)
+        status = predict(&config, err);
     progress_clear(&run->progress);
     return status;
 }

@@ -16,6 +16,8 @@ struct evaluation {
     const struct options *o;
     bool predictions; // what goes to standard output line by line
     struct trained trained;
+    char *checkpoint; // its path, where it is in partitions; NULL: it is here
+    struct partition_processes *processes;
     const struct model *model; // of it, or of the run that is followed
     const float *parameters;
     struct classes classes; // of the source: the model's, then what else it has

@@ -1,6 +1,7 @@
 #include "adam-eval/options.h"
 
 #include "core/error.h"
+#include "model/cut.h"
 #include "model/model.h"
 #include "ops/ops.h"
 
@@ -68,8 +69,21 @@ static int check_serving(const struct options *o, struct error *err) {
     return STATUS_OK;
 }
 
+// Of a model in several processes one has the samples, and prints.
+static int check_partitions(const struct options *o, struct error *err) {
+    const char *other = o->network.listen       ? "--listen"
+                        : o->network.controller ? "--follow"
+                        : o->features           ? "--features"
+                                                : NULL;
+    return o->partitions > 1 && other
+               ? error_set(err, STATUS_USAGE, "--partitions does not go with %s", other)
+               : STATUS_OK;
+}
+
 static int check_options(const struct options *o, struct error *err) {
     int status = check_features(o, err);
+    if (!status)
+        status = check_partitions(o, err);
     if (!status)
         status = check_targets(o, err);
     if (status)
@@ -170,6 +184,8 @@ bool options_parse(struct options *o, int argc, char **argv, int *status, struct
                "at a damaged or unlabelled sample"),
         TEXT(0, "reject", "FILE", &o->reject, NULL, "list the skipped samples: path, reason"),
         INT('t', "threads", "N", &o->threads, 1, 1024, "all cores", "threads"),
+        INT(0, "partitions", "N", &o->partitions, 1, CUT_PARTITIONS_MAX, "1: it is whole",
+            "cut the model over N processes, each with a part of it"),
         INT('b', "batch", "N", &o->batch, 1, 65536, "32 or 256", "samples a pass of one thread"),
         FLAG(0, "exact", &o->exact, "compute in 32-bit floats, even if others are faster"),
         FLAG('q', "quiet", &o->quiet, "say nothing but errors"),

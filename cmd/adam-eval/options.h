@@ -19,7 +19,7 @@ struct options {
     struct option_list sets;
     char **pictures; // operands
     int picture_count;
-    int64_t top, threads, batch, max_pixels;
+    int64_t top, threads, batch, partitions, max_pixels;
     int64_t max_body; // as patience: below 0 when it is not given
     double min_top1, every, patience;
     bool null, json, exact, force, quiet;

@@ -9,9 +9,10 @@
 // end within microseconds of each other, and a system call costs as much.
 enum { LOOKS = 200 };
 
-static long futex_call(_Atomic uint32_t *word, int operation, uint32_t value,
+static long futex_call(struct gate *gate, int operation, uint32_t value,
                        const struct timespec *timeout) {
-    return syscall(SYS_futex, word, operation | FUTEX_PRIVATE_FLAG, value, timeout, NULL, 0);
+    int among = gate->shared ? 0 : FUTEX_PRIVATE_FLAG;
+    return syscall(SYS_futex, &gate->opened, operation | among, value, timeout, NULL, 0);
 }
 
 uint32_t gate_look(const struct gate *gate) {
@@ -27,14 +28,14 @@ void gate_wait(struct gate *gate, uint32_t seen, double seconds) {
     timeout.tv_nsec = (long)((seconds - (double)timeout.tv_sec) * 1e9);
     atomic_fetch_add(&gate->asleep, 1);
     // The kernel compares and sleeps in one step: an opening in between is seen.
-    futex_call(&gate->opened, FUTEX_WAIT, seen, seconds < 0 ? NULL : &timeout);
+    futex_call(gate, FUTEX_WAIT, seen, seconds < 0 ? NULL : &timeout);
     atomic_fetch_sub(&gate->asleep, 1);
 }
 
 void gate_open(struct gate *gate) {
     atomic_fetch_add(&gate->opened, 1);
     if (atomic_load(&gate->asleep) > 0)
-        futex_call(&gate->opened, FUTEX_WAKE, INT32_MAX, NULL);
+        futex_call(gate, FUTEX_WAKE, INT32_MAX, NULL);
 }
 
 bool barrier_arrive(struct barrier *barrier) {

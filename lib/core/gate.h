@@ -21,6 +21,7 @@ struct gate { // {0} is a gate that was never opened
     _Atomic uint32_t opened;
     _Atomic uint32_t asleep;
     uint32_t looks; // of a thread before it sleeps; 0: some
+    bool shared;    // it lies in memory that processes share (core/mem.h)
 };
 
 uint32_t gate_look(const struct gate *gate);

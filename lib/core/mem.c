@@ -132,3 +132,20 @@ void arena_close(struct arena *arena) {
         free(arena->base);
     *arena = (struct arena){0};
 }
+
+bool arena_open_shared(struct arena *arena) {
+    size_t size = arena->used ? arena->used : MEM_ALIGN;
+    if (arena->overflow)
+        return false;
+    void *base = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (base == MAP_FAILED)
+        return false;
+    *arena = (struct arena){.base = base, .size = size};
+    return true;
+}
+
+void arena_close_shared(struct arena *arena) {
+    if (arena->base)
+        munmap(arena->base, arena->size);
+    *arena = (struct arena){0};
+}

@@ -54,5 +54,9 @@ void *arena_take(struct arena *arena, size_t n, size_t size);
 // allocations", Adam 3.2.1). False when out of memory.
 bool arena_open(struct arena *arena);
 void arena_close(struct arena *arena);
+// The same of memory that this process shares with those that it forks later; to be closed with
+// arena_close_shared, in each of them.
+bool arena_open_shared(struct arena *arena);
+void arena_close_shared(struct arena *arena);
 
 #endif

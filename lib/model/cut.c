@@ -218,11 +218,15 @@ static size_t piece_floats(const struct exchange *exchange, enum net_pass pass, 
     return pass == NET_FORWARD || exchange->errors ? region_size(&piece, exchange->w) : 0;
 }
 
+size_t cut_piece(const struct cut *cut, int exchange, bool back, int from, int to) {
+    return piece_floats(&cut->exchanges[exchange].exchange, back ? NET_BACKWARD : NET_FORWARD, from,
+                        to);
+}
+
 size_t cut_sent(const struct cut *cut, bool back, int from, int to) {
     size_t floats = 0;
     for (int e = 0; e < cut->exchange_count; e++)
-        floats +=
-            piece_floats(&cut->exchanges[e].exchange, back ? NET_BACKWARD : NET_FORWARD, from, to);
+        floats += cut_piece(cut, e, back, from, to);
     return floats;
 }
 

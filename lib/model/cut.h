@@ -81,6 +81,8 @@ struct cut_layer {
 struct cut_layer cut_layer(const struct cut *cut, const struct layer *layer, int partition);
 // Floats of a sample that go from one partition to another forward, or back.
 size_t cut_sent(const struct cut *cut, bool back, int from, int to);
+// Floats of a sample that go from one to another in one exchange.
+size_t cut_piece(const struct cut *cut, int exchange, bool back, int from, int to);
 // How many times as fast as one partition they are to be, where a byte that comes from another
 // takes as long as so many multiplications.
 enum { CUT_MULTIPLIES_A_BYTE = 32 };

@@ -47,6 +47,17 @@ int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int ke
 // names the newest sound one of the same run.
 int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
                     size_t set_count, bool state, struct error *err);
+// All of it but its tensors, without any of which it is otherwise as sound; `parameters` is NULL.
+int checkpoint_load_model(struct checkpoint *checkpoint, const char *path, const char *const *sets,
+                          size_t set_count, struct error *err);
+// Of such a checkpoint what predicts of one partition of its model, into memory of the caller: so
+// nobody holds all of it. STATUS_NOINPUT, STATUS_DATA.
+struct cut;
+int checkpoint_load_portion(float *own, const char *path, const struct checkpoint *loaded,
+                            const struct cut *cut, int partition, struct error *err);
+// The checkpoint that a path leads to now, as a path that goes on leading there when the run saves
+// others. Free with free(); NULL: there is none, or out of memory.
+char *checkpoint_resolve(const char *path);
 // Adds to the error of a checkpoint that cannot be read which of the same run can. err may be NULL.
 void checkpoint_name_sound(const char *path, struct error *err);
 // The folder of the checkpoint that a path leads to, as checkpoint_load takes it: that of RUN, of

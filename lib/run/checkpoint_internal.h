@@ -5,6 +5,7 @@
 //   checkpoint_part_file.c   writes one of these
 //   checkpoint_load.c        finds one, and loads it from one file
 //   checkpoint_load_parts.c  or from parts
+//   checkpoint_portion.c     what a partition of its model has of it
 //   checkpoint_folder.c      a folder appears whole or not at all
 //   checkpoint_manifest.c    sizes and checksums of its files
 //   checkpoint_metadata.c    texts beside the numbers
@@ -15,6 +16,7 @@
 #include "run/checkpoint.h"
 #include "run/checkpoint_parts.h"
 #include "run/checkpoint_tensors.h"
+#include "store/map.h"
 
 #define CHECKPOINT_FILE "model.safetensors"
 #define CHECKPOINT_INDEX "model.safetensors.index.json"
@@ -60,24 +62,26 @@ int checkpoint_write_manifest(const struct checkpoint *checkpoint, const char *f
 // The server that the manifest names for this file; NULL: none.
 const char *checkpoint_server_of(const json_t *manifest, const char *name);
 
-struct bytes { // of a file; free(data)
-    unsigned char *data;
-    size_t size;
-};
-
-// STATUS_NOINPUT; STATUS_IO: also out of memory.
-int checkpoint_read_file(struct bytes *bytes, const char *path, struct error *err);
 // Whether these are the bytes of the file `name` as the manifest has it. STATUS_DATA.
-int checkpoint_check_sum(const json_t *manifest, const char *name, const struct bytes *bytes,
+int checkpoint_check_sum(const json_t *manifest, const char *name, const struct map *file,
                          struct error *err);
 
 // --- texts and tensors ----------------------------------------------------------
 
-// What is wanted of a checkpoint: as in checkpoint_load.
+// What is wanted of a checkpoint.
+enum checkpoint_values {
+    VALUES_NONE,       // all but its tensors
+    VALUES_PARAMETERS, // what predicts
+    VALUES_STATE,      // and the optimizer's state
+    VALUES_PORTION,    // of a checkpoint whose model is there, a partition's parameters
+};
 struct checkpoint_wanted {
-    const char *const *sets;
+    enum checkpoint_values values;
+    const char *const *sets; // as in checkpoint_load
     size_t set_count;
-    bool state;
+    const struct cut *cut; // VALUES_PORTION
+    int partition;
+    float *own; // the partition's parameters
 };
 
 // An object of texts; NULL when out of memory.
@@ -91,10 +95,23 @@ int checkpoint_lists(struct named_lists *lists, const struct checkpoint *checkpo
                      struct error *err);
 float *checkpoint_values(const struct checkpoint *checkpoint, const struct named_lists *lists,
                          size_t list);
+// A tensor of the file: it must be there, and of the right shape; and what is said of one whose
+// values are not all finite. STATUS_DATA.
+int checkpoint_find_tensor(const struct tensor **out, const struct safetensors *file,
+                           const struct named_parameter *named, struct error *err);
+int checkpoint_refuse_values(const char *tensor, struct error *err);
 // Puts the values of a tensor where they belong among all of the model's: it must be there, of the
 // right shape, and finite. STATUS_DATA.
 int checkpoint_get_tensor(const struct safetensors *file, const struct named_parameter *named,
                           float *values, struct error *err);
+// The same of those tensors that predict whose `here` is true, for the partition that is wanted.
+int checkpoint_get_portion(const struct safetensors *file, const struct named_lists *lists,
+                           const bool *here, const struct checkpoint_wanted *wanted,
+                           struct error *err);
+
+// Memory for the values that are wanted of it, but for VALUES_PORTION. STATUS_IO.
+int checkpoint_wanted_room(struct checkpoint *checkpoint, const struct checkpoint_wanted *wanted,
+                           struct error *err);
 
 // Loads from the parts that the index in the file `path` lists. `manifest` is that of the folder,
 // NULL: there is none. STATUS_NOINPUT, STATUS_DATA.

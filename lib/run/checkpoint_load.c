@@ -14,14 +14,16 @@
 
 // --- in one file --------------------------------------------------------------------
 
-static int get_tensors(const struct safetensors *file, struct checkpoint *checkpoint,
-                       struct error *err) {
+static int get_tensors(const struct safetensors *file, const struct checkpoint *checkpoint,
+                       const struct checkpoint_wanted *wanted, struct error *err) {
     struct named_lists lists;
     int status = checkpoint_lists(&lists, checkpoint, err);
-    for (size_t l = 0; !status && l < lists.count; l++)
+    for (size_t l = 0; !status && checkpoint->parameters && l < lists.count; l++)
         for (size_t i = 0; !status && i < lists.each; i++)
             status = checkpoint_get_tensor(file, &lists.named[l][i],
                                            checkpoint_values(checkpoint, &lists, l), err);
+    if (!status && wanted->values == VALUES_PORTION)
+        status = checkpoint_get_portion(file, &lists, NULL, wanted, err);
     named_lists_free(&lists);
     return status;
 }
@@ -33,32 +35,40 @@ static int refuse_part(const struct safetensors *file, struct error *err) {
                : STATUS_OK;
 }
 
-static int from_bytes(struct checkpoint *checkpoint, const struct bytes *bytes,
-                      const struct checkpoint_wanted *wanted, struct error *err) {
+static int from_map(struct checkpoint *checkpoint, const struct map *map,
+                    const struct checkpoint_wanted *wanted, struct error *err) {
     struct safetensors file;
-    int status = safetensors_parse(&file, bytes->data, bytes->size, err);
+    int status = safetensors_parse(&file, map->data, map->size, err);
     if (status)
         return status;
     status = refuse_part(&file, err);
-    if (!status)
+    if (!status && wanted->values != VALUES_PORTION)
         status = checkpoint_read_metadata(checkpoint, file.metadata, wanted, err);
     if (!status)
-        status = checkpoint_make_room(checkpoint, wanted->state, err);
+        status = checkpoint_wanted_room(checkpoint, wanted, err);
     if (!status)
-        status = get_tensors(&file, checkpoint, err);
+        status = get_tensors(&file, checkpoint, wanted, err);
     safetensors_free(&file);
     return status;
 }
 
-static int load_whole(struct checkpoint *checkpoint, const char *file, const struct bytes *bytes,
+static int load_whole(struct checkpoint *checkpoint, const char *file, const struct map *map,
                       const json_t *manifest, const struct checkpoint_wanted *wanted,
                       struct error *err) {
-    int status = manifest ? checkpoint_check_sum(manifest, CHECKPOINT_FILE, bytes, err) : STATUS_OK;
+    int status = manifest ? checkpoint_check_sum(manifest, CHECKPOINT_FILE, map, err) : STATUS_OK;
     if (!status)
-        status = checkpoint_check_kind(file, bytes->data, bytes->size, err);
+        status = checkpoint_check_kind(file, map->data, map->size, err);
     if (!status)
-        status = from_bytes(checkpoint, bytes, wanted, err);
+        status = from_map(checkpoint, map, wanted, err);
     return status == STATUS_DATA ? error_context(err, "%s", file) : status;
+}
+
+int checkpoint_wanted_room(struct checkpoint *checkpoint, const struct checkpoint_wanted *wanted,
+                           struct error *err) {
+    bool state = wanted->values == VALUES_STATE;
+    return state || wanted->values == VALUES_PARAMETERS
+               ? checkpoint_make_room(checkpoint, state, err)
+               : STATUS_OK;
 }
 
 // --- where it is --------------------------------------------------------------------
@@ -134,37 +144,34 @@ static int take_manifest(json_t **manifest, struct checkpoint *checkpoint, const
 
 static int load_file(struct checkpoint *checkpoint, const char *path, const char *folder,
                      const char *file, const struct checkpoint_wanted *wanted, struct error *err) {
-    struct bytes bytes = {0};
+    struct map map = {0};
     json_t *manifest = NULL;
     bool parts = is_index(file);
     int status = no_checkpoint(path, folder, file, err);
     if (!status && !parts)
-        status = checkpoint_read_file(&bytes, file, err);
+        status = map_open(&map, file, err);
     if (!status)
         status = take_manifest(&manifest, checkpoint, folder, path_is_folder(path), err);
     if (!status)
         status = parts ? checkpoint_load_parts(checkpoint, file, manifest, wanted, err)
-                       : load_whole(checkpoint, file, &bytes, manifest, wanted, err);
+                       : load_whole(checkpoint, file, &map, manifest, wanted, err);
     json_decref(manifest);
-    free(bytes.data);
+    map_close(&map);
     return status;
 }
 
 static int load_path(struct checkpoint *checkpoint, const char *path,
                      const struct checkpoint_wanted *wanted, struct error *err) {
-    *checkpoint = (struct checkpoint){0};
     char *folder = checkpoint_folder(path), *file = folder ? file_of(path, folder) : NULL;
     int status = file ? load_file(checkpoint, path, folder, file, wanted, err) : error_nomem(err);
-    if (status)
-        checkpoint_free(checkpoint);
     free(file);
     free(folder);
     return status;
 }
 
 static bool is_sound(const char *path) {
-    static const struct checkpoint_wanted everything = {.state = true};
-    struct checkpoint checkpoint;
+    static const struct checkpoint_wanted everything = {.values = VALUES_STATE};
+    struct checkpoint checkpoint = {0};
     bool sound = load_path(&checkpoint, path, &everything, NULL) == STATUS_OK;
     checkpoint_free(&checkpoint);
     return sound;
@@ -199,13 +206,54 @@ void checkpoint_name_sound(const char *path, struct error *err) {
     free(run);
 }
 
-int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
-                    size_t set_count, bool state, struct error *err) {
-    const struct checkpoint_wanted wanted = {sets, set_count, state};
-    int status = load_path(checkpoint, path, &wanted, err);
+static int load_or_name_sound(struct checkpoint *checkpoint, const char *path,
+                              const struct checkpoint_wanted *wanted, struct error *err) {
+    *checkpoint = (struct checkpoint){0};
+    int status = load_path(checkpoint, path, wanted, err);
+    if (status)
+        checkpoint_free(checkpoint);
     // What is sound without `sets` is not damaged.
     if ((status != STATUS_DATA && status != STATUS_NOINPUT) || is_sound(path))
         return status;
     checkpoint_name_sound(path, err);
+    return status;
+}
+
+int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
+                    size_t set_count, bool state, struct error *err) {
+    const struct checkpoint_wanted wanted = {
+        .values = state ? VALUES_STATE : VALUES_PARAMETERS,
+        .sets = sets,
+        .set_count = set_count,
+    };
+    return load_or_name_sound(checkpoint, path, &wanted, err);
+}
+
+// --- in partitions ------------------------------------------------------------------
+
+char *checkpoint_resolve(const char *path) {
+    char *folder = path_is_folder(path) ? checkpoint_folder(path) : mem_string(path);
+    char *real = folder ? realpath(folder, NULL) : NULL;
+    free(folder);
+    return real;
+}
+
+int checkpoint_load_model(struct checkpoint *checkpoint, const char *path, const char *const *sets,
+                          size_t set_count, struct error *err) {
+    const struct checkpoint_wanted wanted = {.sets = sets, .set_count = set_count};
+    return load_or_name_sound(checkpoint, path, &wanted, err);
+}
+
+int checkpoint_load_portion(float *own, const char *path, const struct checkpoint *loaded,
+                            const struct cut *cut, int partition, struct error *err) {
+    const struct checkpoint_wanted wanted = {
+        .values = VALUES_PORTION,
+        .cut = cut,
+        .partition = partition,
+        .own = own,
+    };
+    struct checkpoint checkpoint = {.model = loaded->model};
+    int status = load_path(&checkpoint, path, &wanted, err);
+    free(checkpoint.directory);
     return status;
 }

@@ -14,6 +14,7 @@ struct parts {
     const json_t *manifest;   // NULL: none
     const json_t *weight_map; // tensor: file
     const struct checkpoint *checkpoint;
+    const struct checkpoint_wanted *wanted;
     struct named_lists lists; // of the tensors that are wanted
     uint64_t bytes;           // of the tensors in the parts that were read
 };
@@ -90,18 +91,35 @@ static int get_listed(const struct parts *parts, const struct safetensors *file,
     return status;
 }
 
-static int from_part(struct parts *parts, const struct bytes *bytes, const char *name,
+static int get_portion(const struct parts *parts, const struct safetensors *file, const char *name,
+                       struct error *err) {
+    const struct named_parameter *named = parts->lists.named[0];
+    bool *here = mem_zeroed(parts->lists.each + 1, sizeof *here);
+    if (!here)
+        return error_nomem(err);
+    for (size_t i = 0; i < parts->lists.each; i++) {
+        const json_t *in = json_object_get(parts->weight_map, named[i].name);
+        here[i] = !strcmp(json_string_value(in), name);
+    }
+    int status = checkpoint_get_portion(file, &parts->lists, here, parts->wanted, err);
+    free(here);
+    return status;
+}
+
+static int from_part(struct parts *parts, const struct map *map, const char *name,
                      struct error *err) {
     struct safetensors file;
     int status =
-        parts->manifest ? checkpoint_check_sum(parts->manifest, name, bytes, err) : STATUS_OK;
+        parts->manifest ? checkpoint_check_sum(parts->manifest, name, map, err) : STATUS_OK;
     if (!status)
-        status = safetensors_parse(&file, bytes->data, bytes->size, err);
+        status = safetensors_parse(&file, map->data, map->size, err);
     if (status)
         return status;
     status = check_contents(parts, &file, name, err);
-    for (size_t l = 0; !status && l < parts->lists.count; l++)
+    for (size_t l = 0; !status && parts->checkpoint->parameters && l < parts->lists.count; l++)
         status = get_listed(parts, &file, name, l, err);
+    if (!status && parts->wanted->values == VALUES_PORTION)
+        status = get_portion(parts, &file, name, err);
     safetensors_free(&file);
     return status;
 }
@@ -119,15 +137,15 @@ static int check_gathered(const struct parts *parts, const char *name, const cha
 
 static int load_part(struct parts *parts, const char *name, struct error *err) {
     char *path = NULL;
-    struct bytes bytes = {0};
+    struct map map = {0};
     if (asprintf(&path, "%s/%s", parts->folder, name) < 0)
         return error_nomem(err);
     int status = check_gathered(parts, name, path, err);
     if (!status)
-        status = checkpoint_read_file(&bytes, path, err);
-    if (!status && from_part(parts, &bytes, name, err))
+        status = map_open(&map, path, err);
+    if (!status && from_part(parts, &map, name, err))
         status = error_context(err, "%s", path);
-    free(bytes.data);
+    map_close(&map);
     free(path);
     return status;
 }
@@ -164,7 +182,7 @@ static int load_each(struct parts *parts, struct error *err) {
 
 static int open_parts(struct parts *parts, struct checkpoint *checkpoint,
                       const struct checkpoint_wanted *wanted, struct error *err) {
-    int status = checkpoint_make_room(checkpoint, wanted->state, err);
+    int status = checkpoint_wanted_room(checkpoint, wanted, err);
     if (!status)
         status = checkpoint_lists(&parts->lists, checkpoint, err);
     for (size_t l = 0; !status && l < parts->lists.count; l++)
@@ -189,7 +207,8 @@ static int load_indexed(struct checkpoint *checkpoint, struct parts *parts, cons
     int status = check_index(index, err);
     if (!status) {
         parts->weight_map = json_object_get(index, "weight_map");
-        status = checkpoint_read_metadata(checkpoint, metadata, wanted, err);
+        if (wanted->values != VALUES_PORTION)
+            status = checkpoint_read_metadata(checkpoint, metadata, wanted, err);
     }
     if (!status)
         status = open_parts(parts, checkpoint, wanted, err);
@@ -202,15 +221,15 @@ static int load_indexed(struct checkpoint *checkpoint, struct parts *parts, cons
 }
 
 static int read_index(json_t **index, const char *path, const json_t *manifest, struct error *err) {
-    struct bytes bytes;
-    int status = checkpoint_read_file(&bytes, path, err);
+    struct map map;
+    int status = map_open(&map, path, err);
     if (status)
         return status;
     if (manifest)
-        status = checkpoint_check_sum(manifest, CHECKPOINT_INDEX, &bytes, err);
+        status = checkpoint_check_sum(manifest, CHECKPOINT_INDEX, &map, err);
     if (!status)
-        status = json_read(index, (const char *)bytes.data, bytes.size, err);
-    free(bytes.data);
+        status = json_read(index, (const char *)map.data, map.size, err);
+    map_close(&map);
     return status == STATUS_DATA ? error_context(err, "%s", path) : status;
 }
 
@@ -219,7 +238,8 @@ int checkpoint_load_parts(struct checkpoint *checkpoint, const char *path, const
     json_t *index = NULL;
     const char *slash = strrchr(path, '/');
     char *folder = slash ? mem_text(path, (size_t)(slash - path)) : mem_string(".");
-    struct parts parts = {.folder = folder, .manifest = manifest, .checkpoint = checkpoint};
+    struct parts parts = {
+        .folder = folder, .manifest = manifest, .checkpoint = checkpoint, .wanted = wanted};
     int status = folder ? read_index(&index, path, manifest, err) : error_nomem(err);
     if (!status)
         status = load_indexed(checkpoint, &parts, index, path, wanted, err);

@@ -65,37 +65,6 @@ int checkpoint_write_manifest(const struct checkpoint *checkpoint, const char *f
 
 // --- read -------------------------------------------------------------------------
 
-static int read_open(struct bytes *bytes, int fd, const char *path, struct error *err) {
-    struct stat stat_of;
-    if (fstat(fd, &stat_of))
-        return error_errno(err, STATUS_NOINPUT, "%s", path);
-    if (!S_ISREG(stat_of.st_mode))
-        return error_set(err, STATUS_NOINPUT, "%s is no file", path);
-    bytes->data = mem_array((size_t)stat_of.st_size, 1);
-    if (!bytes->data)
-        return error_set(err, STATUS_IO, "out of memory for the %lld bytes of %s",
-                         (long long)stat_of.st_size, path);
-    ssize_t n = io_read_at(fd, bytes->data, (size_t)stat_of.st_size, 0);
-    if (n < 0)
-        return error_errno(err, STATUS_IO, "%s", path);
-    bytes->size = (size_t)n;
-    return STATUS_OK;
-}
-
-int checkpoint_read_file(struct bytes *bytes, const char *path, struct error *err) {
-    *bytes = (struct bytes){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return error_errno(err, STATUS_NOINPUT, "%s", path);
-    int status = read_open(bytes, fd, path, err);
-    close(fd);
-    if (status) {
-        free(bytes->data);
-        bytes->data = NULL;
-    }
-    return status;
-}
-
 static const json_t *manifest_entry(const json_t *manifest, const char *name) {
     const json_t *files = json_object_get(manifest, "files");
     for (size_t i = 0; i < json_array_size(files); i++) {
@@ -111,7 +80,7 @@ const char *checkpoint_server_of(const json_t *manifest, const char *name) {
     return json_string_value(json_object_get(manifest_entry(manifest, name), "server"));
 }
 
-int checkpoint_check_sum(const json_t *manifest, const char *name, const struct bytes *bytes,
+int checkpoint_check_sum(const json_t *manifest, const char *name, const struct map *file,
                          struct error *err) {
     const json_t *entry = manifest_entry(manifest, name);
     const char *crc = json_string_value(json_object_get(entry, "crc32"));
@@ -119,10 +88,10 @@ int checkpoint_check_sum(const json_t *manifest, const char *name, const struct 
     char found[16];
     if (!crc || !json_is_integer(size))
         return error_set(err, STATUS_DATA, "%s has no bytes and crc32 of it", CHECKPOINT_MANIFEST);
-    if (json_integer_value(size) < 0 || (uint64_t)json_integer_value(size) != bytes->size)
-        return error_set(err, STATUS_DATA, "it has %zu bytes where %s says %lld", bytes->size,
+    if (json_integer_value(size) < 0 || (uint64_t)json_integer_value(size) != file->size)
+        return error_set(err, STATUS_DATA, "it has %zu bytes where %s says %lld", file->size,
                          CHECKPOINT_MANIFEST, (long long)json_integer_value(size));
-    snprintf(found, sizeof found, "%08" PRIx32, crc32_of(0, bytes->data, bytes->size));
+    snprintf(found, sizeof found, "%08" PRIx32, crc32_of(0, file->data, file->size));
     if (strcmp(found, crc) != 0)
         return error_set(err, STATUS_DATA, "it is damaged: its CRC-32 is %s where %s says %s",
                          found, CHECKPOINT_MANIFEST, crc);

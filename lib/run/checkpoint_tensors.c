@@ -146,8 +146,8 @@ static bool same_shape(const struct tensor *tensor, const uint64_t *dims, int ra
     return true;
 }
 
-int checkpoint_get_tensor(const struct safetensors *file, const struct named_parameter *named,
-                          float *values, struct error *err) {
+int checkpoint_find_tensor(const struct tensor **out, const struct safetensors *file,
+                           const struct named_parameter *named, struct error *err) {
     const struct parameter *parameter = named->parameter;
     const struct tensor *tensor = safetensors_find(file, named->name);
     uint64_t dims[TENSOR_RANK_MAX];
@@ -160,10 +160,24 @@ int checkpoint_get_tensor(const struct safetensors *file, const struct named_par
         return error_set(err, STATUS_DATA, "tensor '%s' is %s %s where the model has F32 %s",
                          named->name, tensor->dtype, shape_text(found, tensor->rank, tensor->dims),
                          shape_text(wanted, parameter->rank, dims));
+    *out = tensor;
+    return STATUS_OK;
+}
+
+int checkpoint_refuse_values(const char *tensor, struct error *err) {
+    return error_set(err, STATUS_DATA, "tensor '%s' has values that are no finite numbers", tensor);
+}
+
+int checkpoint_get_tensor(const struct safetensors *file, const struct named_parameter *named,
+                          float *values, struct error *err) {
+    const struct parameter *parameter = named->parameter;
+    const struct tensor *tensor;
+    int status = checkpoint_find_tensor(&tensor, file, named, err);
+    if (status)
+        return status;
     memcpy(values + parameter->offset, tensor->data, parameter->count * sizeof *values);
     for (size_t i = 0; i < parameter->count; i++)
         if (!isfinite(values[parameter->offset + i]))
-            return error_set(err, STATUS_DATA, "tensor '%s' has values that are no finite numbers",
-                             named->name);
+            return checkpoint_refuse_values(named->name, err);
     return STATUS_OK;
 }

@@ -157,9 +157,8 @@ static int tell_batch(struct predict_thread *t, int n, const float *all, struct 
     size_t classes =
         config->below ? below_size(config) : (size_t)model_classes(config->scoring.model);
     int status = STATUS_OK, row = 0;
-    net_targets(t->scorer.net, t->scorer.batch.target);
     if (config->tally && t->scorer.batch.n > 0)
-        config->tally->loss += net_loss(t->scorer.net, t->scorer.batch.label);
+        config->tally->loss += scorer_loss(&t->scorer);
     for (int i = 0; i < n && status == STATUS_OK; i++) {
         const float *scores = all + (size_t)row * classes;
         row += t->results[i].status == STATUS_OK;
@@ -178,8 +177,9 @@ static int predict_batches(struct predict_thread *t, struct error *err) {
             if (t->results[i].status == STATUS_OK)
                 t->results[i].status = put_in_batch(t, &t->results[i]);
         t->taken = 0;
-        const float *scores = scorer_pass(&t->scorer, number);
-        if (!turn_begin(&p->turn, number))
+        const float *scores;
+        status = scorer_pass(&t->scorer, number, &scores, err);
+        if (status || !turn_begin(&p->turn, number))
             break;
         status = tell_batch(t, n, p->config->below ? t->below : scores, err);
         if (status == STATUS_OK)

@@ -137,9 +137,14 @@ static void score_batch(struct predictor *p, struct seat *seat,
         add_sample(p, seat, samples[i]);
     if (seat->scorer.batch.n == 0)
         return;
-    const float *scores = scorer_pass(&seat->scorer, atomic_fetch_add(&p->passes, 1));
+    const float *scores;
+    struct error why = {0};
+    int status = scorer_pass(&seat->scorer, atomic_fetch_add(&p->passes, 1), &scores, &why);
     for (int i = 0; i < count; i++)
-        if (samples[i]->status == STATUS_OK) {
+        if (status && samples[i]->status == STATUS_OK) {
+            samples[i]->status = status;
+            samples[i]->why = why;
+        } else if (samples[i]->status == STATUS_OK) {
             memcpy(samples[i]->scores, scores, classes * sizeof *scores);
             scores += classes;
         }

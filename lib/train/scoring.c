@@ -8,6 +8,7 @@
 #include "model/net_team.h"
 #include "model/prepared.h"
 #include "sample/sample.h"
+#include "train/partition_processes.h"
 
 enum { BATCH = 32 }; // samples a pass, unless more are faster
 
@@ -29,9 +30,13 @@ static struct input_config input_of(const struct scoring_config *config) {
 int scoring_open(struct scoring *scoring, const struct scoring_config *config, struct error *err) {
     *scoring =
         (struct scoring){.config = *config, .input = input_of(config), .decode = config->decode};
-    if (config->batch == 0)
+    if (config->processes)
+        scoring->config.exact = true;
+    else if (config->batch == 0)
         scoring->config.batch = prepared_batch(config->model, config->kernels, BATCH);
     input_decode_hint(&scoring->input, &scoring->decode); // a JPEG picture may be decoded smaller
+    if (config->processes)
+        return STATUS_OK;
     return prepared_open(&scoring->prepared, config->model, config->kernels, config->parameters,
                          config->few ? 1 : scoring->config.batch, scoring->config.batch, err);
 }
@@ -39,6 +44,24 @@ int scoring_open(struct scoring *scoring, const struct scoring_config *config, s
 void scoring_close(struct scoring *scoring) {
     prepared_close(scoring->prepared);
     *scoring = (struct scoring){0};
+}
+
+static int open_net(struct scorer *scorer, int threads, struct error *err) {
+    const struct scoring_config *config = &scorer->scoring->config;
+    enum net_mode mode = config->exact ? NET_PREDICT : NET_FOLDED;
+    int status = net_open(&scorer->net, config->model, config->kernels, config->batch, mode, err);
+    return status || threads == 1 ? status
+                                  : net_team_open(&scorer->team, scorer->net, threads, err);
+}
+
+static int open_lane(struct scorer *scorer, struct error *err) {
+    const struct scoring_config *config = &scorer->scoring->config;
+    size_t floats;
+    if (!__builtin_mul_overflow((size_t)config->batch, (size_t)model_classes(config->model),
+                                &floats))
+        scorer->scores = mem_floats(floats);
+    scorer->lane = partition_processes_lane(config->processes);
+    return scorer->scores ? STATUS_OK : error_nomem(err);
 }
 
 int scorer_open(struct scorer *scorer, const struct scoring *scoring, int threads,
@@ -57,16 +80,14 @@ int scorer_open(struct scorer *scorer, const struct scoring *scoring, int thread
         return error_nomem(err);
     if (input_open(&scorer->input, &scoring->input, err))
         return STATUS_IO;
-    enum net_mode mode = config->exact ? NET_PREDICT : NET_FOLDED;
-    int status = net_open(&scorer->net, config->model, config->kernels, config->batch, mode, err);
-    return status || threads == 1 ? status
-                                  : net_team_open(&scorer->team, scorer->net, threads, err);
+    return config->processes ? open_lane(scorer, err) : open_net(scorer, threads, err);
 }
 
 void scorer_close(struct scorer *scorer) {
     net_team_close(scorer->team);
     net_close(scorer->net);
     input_close(&scorer->input);
+    free(scorer->scores);
     free(scorer->batch.label);
     free(scorer->batch.input);
     free(scorer->batch.target);
@@ -92,7 +113,7 @@ void scorer_add_floats(struct scorer *scorer, const float *values) {
     memcpy(batch->input + (size_t)batch->n++ * count, values, count * sizeof *values);
 }
 
-const float *scorer_pass(struct scorer *scorer, uint64_t number) {
+static const float *pass_net(struct scorer *scorer, uint64_t number) {
     const struct scoring *scoring = scorer->scoring;
     const float *parameters = scoring->config.parameters;
     if (!scoring->config.exact) {
@@ -104,4 +125,28 @@ const float *scorer_pass(struct scorer *scorer, uint64_t number) {
     else if (scorer->batch.n > 0)
         net_forward(scorer->net, parameters, scorer->batch.input, scorer->batch.n, NULL, 0);
     return net_scores(scorer->net);
+}
+
+static int pass_lane(struct scorer *scorer, struct error *err) {
+    scorer->loss = 0;
+    return scorer->batch.n == 0
+               ? STATUS_OK
+               : partition_processes_pass(scorer->scoring->config.processes, scorer->lane,
+                                          &scorer->batch, scorer->scores, &scorer->loss, err);
+}
+
+int scorer_pass(struct scorer *scorer, uint64_t number, const float **scores, struct error *err) {
+    if (scorer->net) {
+        *scores = pass_net(scorer, number);
+        return STATUS_OK;
+    }
+    *scores = scorer->scores;
+    return pass_lane(scorer, err);
+}
+
+double scorer_loss(const struct scorer *scorer) {
+    if (!scorer->net)
+        return scorer->loss;
+    net_targets(scorer->net, scorer->batch.target);
+    return net_loss(scorer->net, scorer->batch.label);
 }

@@ -8,6 +8,7 @@
 #include "ops/ops.h"
 
 struct error;
+struct partition_processes;
 struct prepared;
 
 // The caller keeps what it points to; the parameters must not change.
@@ -22,6 +23,9 @@ struct scoring_config {
     int batch;   // samples a pass at most; 0: 256 where that is faster, else 32
     bool exact;  // never by prepared weights (model/prepared.h)
     bool few;    // passes will often be of single samples
+    // In which the model is, with lanes for all scorers and passes of `batch` samples, in the place
+    // of the parameters; NULL: it is here.
+    struct partition_processes *processes;
 };
 
 // What all threads share. Plain to read; {0} is not open, and can be closed.
@@ -40,7 +44,10 @@ void scoring_close(struct scoring *scoring);
 // not open, and can be closed.
 struct scorer {
     const struct scoring *scoring;
-    struct net *net;
+    struct net *net; // NULL: the model is in other processes, too; then the next three
+    int lane;
+    float *scores;
+    double loss;
     struct net_team *team; // that shares its passes of one sample; NULL: this thread has them alone
     struct input input;
     struct batch batch; // what was added since the last pass; .n of them
@@ -62,7 +69,10 @@ void scorer_add_floats(struct scorer *scorer, const float *values);
 
 // Passes the mini-batch, which may be empty, as number `number` of all threads, counted from 0
 // (prepared_pass). Gives batch.n x classes scores, valid until the next call; what is added next
-// begins a new mini-batch once batch.n is 0 again.
-const float *scorer_pass(struct scorer *scorer, uint64_t number);
+// begins a new mini-batch once batch.n is 0 again. STATUS_UNAVAILABLE: of a model in several
+// processes one is gone.
+int scorer_pass(struct scorer *scorer, uint64_t number, const float **scores, struct error *err);
+// The sum of the losses of that mini-batch, by its labels or targets (net_loss).
+double scorer_loss(const struct scorer *scorer);
 
 #endif

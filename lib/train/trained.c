@@ -6,18 +6,27 @@
 #include "ops/ops.h"
 #include "run/model_ops.h"
 
-int trained_open(struct trained *trained, const char *path, const char *const *sets,
-                 size_t set_count, struct error *err) {
-    struct checkpoint *checkpoint = &trained->checkpoint;
-    *trained = (struct trained){0};
-    int status = checkpoint_load(checkpoint, path, sets, set_count, false, err);
-    if (status != STATUS_OK)
-        return status;
-    status =
+static int complete(struct trained *trained, const char *path, struct error *err) {
+    const struct checkpoint *checkpoint = &trained->checkpoint;
+    int status =
         trained_names(&trained->names, &checkpoint->classes, model_classes(checkpoint->model), err);
     if (status != STATUS_OK)
         return error_context(err, "%s", path);
     return model_ops_open(&trained->input, checkpoint->model, err);
+}
+
+int trained_open(struct trained *trained, const char *path, const char *const *sets,
+                 size_t set_count, struct error *err) {
+    *trained = (struct trained){0};
+    int status = checkpoint_load(&trained->checkpoint, path, sets, set_count, false, err);
+    return status ? status : complete(trained, path, err);
+}
+
+int trained_open_model(struct trained *trained, const char *path, const char *const *sets,
+                       size_t set_count, struct error *err) {
+    *trained = (struct trained){0};
+    int status = checkpoint_load_model(&trained->checkpoint, path, sets, set_count, err);
+    return status ? status : complete(trained, path, err);
 }
 
 void trained_close(struct trained *trained) {

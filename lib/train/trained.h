@@ -18,6 +18,9 @@ struct trained {
 // STATUS_NOINPUT, STATUS_DATA, STATUS_IO.
 int trained_open(struct trained *trained, const char *path, const char *const *sets,
                  size_t set_count, struct error *err);
+// The same without its parameters (checkpoint_load_model).
+int trained_open_model(struct trained *trained, const char *path, const char *const *sets,
+                       size_t set_count, struct error *err);
 void trained_close(struct trained *trained);
 
 // The class names of a model with `count` outputs: those given, then numbers for
