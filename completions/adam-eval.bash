@@ -63,11 +63,12 @@ _adam_eval() {
     :--on-error) offer -W 'stop skip'; return ;;
     :--reject) offer -f; return ;;
     :--threads | :-t) return ;;
+    :--partitions) return ;;
     :--batch | :-b) return ;;
     :--completion) offer -W 'bash zsh fish'; return ;;
     esac
     case $command:$current in
-    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --targets --label-from --ops --max-pixels --follow --every --name --keys --insecure --listen -l --port-file --max-body --patience --print --top -k --json --confusion --per-class --per-sample --format --features --out -o --force -f --min-top1 --on-error --reject --threads -t --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
+    :-*) offer -W '--model -m --set --data -d --files-from --null -0 --from --labels --targets --label-from --ops --max-pixels --follow --every --name --keys --insecure --listen -l --port-file --max-body --patience --print --top -k --json --confusion --per-class --per-sample --format --features --out -o --force -f --min-top1 --on-error --reject --threads -t --partitions --batch -b --exact --quiet -q --help -h --version -V --completion' ;;
     :*) offer -f ;;
     esac
 }

@@ -173,7 +173,7 @@ static _Noreturn void run_child(struct partition_processes *p, int partition) {
     pthread_t thread;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != p->opener)
-        _exit(STATUS_UNAVAILABLE);
+        raise(SIGKILL); // that has gone already
     child.own = open_parameters(p, partition, &err);
     for (int l = 1; child.own && !err.status && l < p->config.lanes; l++) {
         errno = pthread_create(&thread, NULL, work_lane, &child);

@@ -2,13 +2,13 @@
 // free, and the receiver frees it.
 #include "train/shared_post.h"
 
-#include <assert.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/cpu.h"
 #include "core/error.h"
+#include "core/invariant.h"
 #include "core/mem.h"
 
 struct shared_gate {
@@ -67,8 +67,9 @@ static void send_piece(void *self, int exchange, enum net_pass pass, int to, con
                        size_t count) {
     const struct shared_end *end = self;
     const struct shared_post *post = end->post;
-    assert(pass == NET_FORWARD &&
-           count <= (size_t)post->most * cut_piece(post->cut, exchange, false, end->partition, to));
+    INVARIANT(pass == NET_FORWARD &&
+              count <=
+                  (size_t)post->most * cut_piece(post->cut, exchange, false, end->partition, to));
     memcpy(floats_at(end, exchange, end->partition, to), floats, count * sizeof *floats);
     atomic_store(full_at(end, exchange, end->partition, to), 1);
     gate_open(shared_post_gate(post, to, end->lane));

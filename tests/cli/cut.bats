@@ -140,3 +140,16 @@ END
     run_status 2 adam-worker --controller ipc:///nowhere --partitions 2
     [[ "$stderr" = *"leave out --partitions"* ]]
 }
+
+@test "examples/papers/adam-fig10.sh widens a model, whole and cut, and draws its speed" {
+    WIDTHS="1 2" PARTITIONS="1 3" SAMPLES=64 EPOCHS=1 run_ok "$ROOT/examples/papers/adam-fig10.sh" out
+    [ "$(grep -cE '^ +[13] +[12] +[0-9.]+ +[0-9.]+ +[0-9]+$' <<<"$output")" -ge 3 ]
+    [ -e out/3-1/DONE ]
+    python - out/fig10.svg <<'END'
+import sys, xml.etree.ElementTree as tree
+svg = tree.parse(sys.argv[1]).getroot()
+space = "{http://www.w3.org/2000/svg}"
+assert len(svg.findall(space + "circle")) >= 3
+assert sum("part" in (text.text or "") for text in svg.findall(space + "text")) == 2
+END
+}

@@ -215,6 +215,15 @@ static struct batch *await_flight(const struct scene *s, int at, uint64_t number
     return batch;
 }
 
+// Returns when the first one has heard of it.
+static void give_back(const struct neighbours *first, const struct neighbours *n,
+                      struct batch *batch, double loss, bool refused) {
+    uint32_t seen = gate_look(first->gate);
+    n->give_back(n->self, batch, loss, refused);
+    while (gate_look(first->gate) == seen)
+        gate_wait(first->gate, seen, 0.1);
+}
+
 static void test_flights(struct tap *tap) {
     TEST(tap, "mini-batches are heard without their inputs, and land with the losses of all", {
         struct scene s;
@@ -251,8 +260,8 @@ static void test_flights(struct tap *tap) {
             batch = await_flight(&s, p, 1, &rate);
             CHECK_INT(tap, batch->n, 3);
             CHECK(tap, !batch->other && !memcmp(batch->target, target, sizeof target));
-            n->give_back(n->self, batch, 0, p == 1);
-            n->give_back(n->self, await_flight(&s, p, 0, &rate), p, false);
+            give_back(first, n, batch, 0, p == 1);
+            give_back(first, n, await_flight(&s, p, 0, &rate), p, false);
         }
         for (uint32_t seen = gate_look(first->gate);
              !first->landed(first->self, 0, &loss, &refused); seen = gate_look(first->gate))
