@@ -100,7 +100,7 @@ END
     example >predict.c
     compile predict -fsanitize=address,undefined -fno-sanitize-recover=all
     run_status 1 ./predict nowhere "$picture"
-    [[ $stderr == "nowhere: nowhere"*"No such file"* ]]
+    [[ $stderr == "nowhere: cannot open nowhere"*"No such file"* ]]
     head -c 100 "$picture" >cut.png
     run_status 1 ./predict "$model" cut.png
     [[ $stderr == "cut.png: "*"PNG"* ]]

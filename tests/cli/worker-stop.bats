@@ -193,7 +193,7 @@ r = subprocess.run(["adam-worker", "--resume", "run"], capture_output=True, text
 assert r.returncode == 65 and "bytes" in r.stderr, r
 END
     run_status 66 adam-worker --resume nowhere
-    [[ "$stderr" = *"error: nowhere: No such file"* ]]
+    [[ "$stderr" = *"error: cannot open nowhere: No such file"* ]]
     # A folder in which nothing was begun.
     mkdir bare
     run_status 66 adam-worker --resume bare
