@@ -13,8 +13,6 @@
 #include "train/goal.h"
 #include "train/partition_processes.h"
 
-enum { BATCH = 32 }; // samples a pass of partitions
-
 const char *const *evaluation_names(const struct evaluation *run) {
     return (const char *const *)run->trained.names.names;
 }
@@ -247,7 +245,6 @@ struct scoring_config evaluation_scoring(const struct evaluation *run) {
         .decode = {.max_pixels = (uint64_t)run->o->max_pixels},
         .batch = (int)run->o->batch,
         .exact = run->o->exact,
-        .processes = run->processes,
     };
 }
 
@@ -266,7 +263,7 @@ static void say_waiting(void *self, int partition, int process) {
 
 static int open_processes(struct evaluation *run, struct predict_config *config,
                           struct error *err) {
-    config->scoring.batch = config->scoring.batch ? config->scoring.batch : BATCH;
+    config->scoring.batch = config->scoring.batch ? config->scoring.batch : SCORING_BATCH;
     const struct partition_processes_config processes = {
         .model = run->model,
         .kernels = config->scoring.kernels,

@@ -11,8 +11,6 @@
 #include "model/truncate.h"
 #include "sample/sink.h"
 
-enum { BATCH = 32 }; // samples a pass
-
 struct features {
     struct evaluation run; // first: evaluation_skip takes it
     struct model *truncated;
@@ -119,7 +117,7 @@ static int pass_samples(struct features *f, struct error *err) {
         .skip = option_is(o->on_error, "skip") ? evaluation_skip : NULL,
         .self = f,
     };
-    config.scoring.batch = o->batch ? (int)o->batch : BATCH;
+    config.scoring.batch = o->batch ? (int)o->batch : SCORING_BATCH;
     config.scoring.exact = true;
     progress_start(&f->run.progress, o->quiet);
     int status = predict(&config, err);

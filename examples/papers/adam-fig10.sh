@@ -88,7 +88,7 @@ draw() {
                 if (parts[i] == parts[i - 1])
                     printf "<path d=\"M%.1f %.1fL%.1f %.1f\" stroke=\"%s\" stroke-width=\"2\"/>\n", at(x[i - 1]), up(y[i - 1]), at(x[i]), up(y[i]), c
                 else
-                    printf "<text x=\"575\" y=\"%.0f\" fill=\"%s\">%d part%s</text>\n", 20 + 18 * curve[parts[i]], c, parts[i], (parts[i] > 1 ? "s" : "")
+                    printf "<text x=\"635\" y=\"%.0f\" text-anchor=\"end\" fill=\"%s\">%d partition%s</text>\n", 2 + 16 * curve[parts[i]], c, parts[i], (parts[i] > 1 ? "s" : "")
                 printf "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", at(x[i]), up(y[i]), c
                 if (parts[i] == parts[1])
                     printf "<text x=\"%.1f\" y=\"356\" text-anchor=\"middle\">%.0f</text>\n", at(x[i]), exp(x[i])

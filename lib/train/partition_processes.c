@@ -16,21 +16,21 @@
 #include "core/mem.h"
 #include "train/shared_post.h"
 
-struct answer { // of a process, in a lane
-    _Alignas(MEM_ALIGN) _Atomic uint64_t passed;
+struct answer {                                  // of a process, in a lane
+    _Alignas(MEM_ALIGN) _Atomic uint64_t number; // of the last one
     double loss;
 };
 
 struct lane {
-    _Atomic uint64_t announced; // mini-batches so far
+    _Atomic uint64_t announced; // what is to be answered so far: to be ready, then mini-batches
     int n;
     int32_t *labels;
-    float *targets, *scores; // NULL: there are none; batch x classes, each process its own columns
+    float *targets; // NULL: there are none
+    float *scores;  // batch x classes, each process its own columns
     struct answer *answers;
 };
 
 struct common {                  // to all processes
-    _Atomic int ready;           // processes that have what they need
     _Atomic int failing, failed; // the first one that fails, but for 0: has begun to say so; has
     struct error err;
 };
@@ -50,7 +50,10 @@ struct partition_processes {
     struct error end; // why one is gone
 };
 
-enum { WAIT_SECONDS = 10 };     // before it is said
+enum {
+    READY = 1,        // what is answered first
+    LOOKS_TOLD = 100, // in vain, before it is said who is waited for: ten seconds
+};
 static const double look = 0.1; // seconds between two looks at the processes
 
 static size_t classes_of(const struct partition_processes *p) {
@@ -115,13 +118,22 @@ struct child { // what one of them has
     _Atomic int lanes; // that threads have taken
 };
 
-static void say_failure(struct partition_processes *p, int partition, const struct error *err) {
-    if (atomic_exchange(&p->common->failing, 1))
-        return;
-    p->common->err = *err;
-    atomic_store(&p->common->failed, partition);
-    for (int l = 0; l < p->config.lanes; l++)
-        gate_open(gate_of(p, 0, l));
+// Says why, and stays until who has the samples has heard of it.
+static _Noreturn void give_up(struct partition_processes *p, int partition,
+                              const struct error *err) {
+    if (!atomic_exchange(&p->common->failing, 1)) {
+        p->common->err = *err;
+        atomic_store(&p->common->failed, partition);
+        for (int l = 0; l < p->config.lanes; l++)
+            gate_open(gate_of(p, 0, l));
+    }
+    for (;;)
+        pause();
+}
+
+static void answer(struct partition_processes *p, int partition, int l, uint64_t number) {
+    atomic_store(&p->lanes[l].answers[partition].number, number);
+    gate_open(gate_of(p, 0, l));
 }
 
 static void wait_for_batch(struct partition_processes *p, int partition, int l, uint64_t number) {
@@ -140,30 +152,25 @@ static void go_on(struct partition_processes *p, int partition, int l, struct ne
 
 static _Noreturn void answer_passes(const struct child *child, int l, struct net *net) {
     struct partition_processes *p = child->all;
+    int partition = child->partition;
     const struct lane *lane = &p->lanes[l];
-    for (uint64_t number = 1;; number++) {
-        wait_for_batch(p, child->partition, l, number);
+    answer(p, partition, l, READY);
+    for (uint64_t number = READY + 1;; number++) {
+        wait_for_batch(p, partition, l, number);
         net_begin_forward(net, child->own, NULL, lane->n, NULL, 0);
-        go_on(p, child->partition, l, net);
-        struct answer *answer = &lane->answers[child->partition];
-        answer->loss = answer_loss(p, lane, net, child->partition);
-        atomic_store(&answer->passed, number);
-        gate_open(gate_of(p, 0, l));
+        go_on(p, partition, l, net);
+        lane->answers[partition].loss = answer_loss(p, lane, net, partition);
+        answer(p, partition, l, number);
     }
 }
 
 static void *work_lane(void *self) {
     struct child *child = self;
-    struct partition_processes *p = child->all;
     struct error err = {0};
     struct net *net;
     int l = atomic_fetch_add(&child->lanes, 1);
-    if (open_net(p, child->partition, l, &net, &err)) {
-        say_failure(p, child->partition, &err);
-        pause(); // until who has the samples has heard of it
-    }
-    atomic_fetch_add(&p->common->ready, 1);
-    gate_open(gate_of(p, 0, 0));
+    if (open_net(child->all, child->partition, l, &net, &err))
+        give_up(child->all, child->partition, &err);
     answer_passes(child, l, net);
 }
 
@@ -180,12 +187,9 @@ static _Noreturn void run_child(struct partition_processes *p, int partition) {
         if (errno)
             error_errno(&err, STATUS_IO, "cannot start a thread");
     }
-    if (err.status)
-        say_failure(p, partition, &err);
-    else
+    if (!err.status)
         work_lane(&child);
-    for (;;)
-        pause();
+    give_up(p, partition, &err);
 }
 
 // --- who has the samples -----------------------------------------------------------------
@@ -227,45 +231,39 @@ static int check(struct partition_processes *p, struct error *err) {
 static int missing_answer(const struct partition_processes *p, const struct lane *lane) {
     uint64_t number = atomic_load(&lane->announced);
     for (int i = 1; i < p->config.partitions; i++)
-        if (atomic_load(&lane->answers[i].passed) < number)
+        if (atomic_load(&lane->answers[i].number) < number)
             return i;
     return 0;
 }
 
-struct waiting {
-    struct gate *gate;
-    uint32_t seen;
-    double waited; // seconds, about
-};
-
-static int await(struct partition_processes *p, struct waiting *waiting, const struct lane *lane,
-                 struct error *err) {
-    const struct partition_processes_config *config = &p->config;
-    gate_wait(waiting->gate, waiting->seen, look);
-    if (gate_look(waiting->gate) != waiting->seen) {
-        waiting->waited = 0;
-        return STATUS_OK;
-    }
-    waiting->waited += look;
-    int late = lane ? missing_answer(p, lane) : 0;
-    if (waiting->waited >= WAIT_SECONDS && late && config->waits) {
-        config->waits(config->self, late, (int)p->process[late]);
-        waiting->waited = 0;
-    }
-    return check(p, err);
+// Its own part of the pass, and the answers of all others.
+typedef bool lane_done(struct partition_processes *p, int l);
+static bool has_passed(struct partition_processes *p, int l) {
+    return net_go(p->nets[l]);
+}
+static bool has_answers(struct partition_processes *p, int l) {
+    return !missing_answer(p, &p->lanes[l]);
 }
 
-static int await_ready(struct partition_processes *p, struct error *err) {
-    struct waiting waiting = {.gate = gate_of(p, 0, 0)};
-    int all = (p->config.partitions - 1) * p->config.lanes, status = STATUS_OK;
-    for (;;) {
-        waiting.seen = gate_look(waiting.gate);
-        if (status || atomic_load(&p->common->ready) == all)
-            return status;
-        status = check(p, err);
-        if (!status)
-            status = await(p, &waiting, NULL, err);
+static void say_waiting(const struct partition_processes *p, int l) {
+    const struct partition_processes_config *config = &p->config;
+    int late = missing_answer(p, &p->lanes[l]);
+    if (late && config->waits)
+        config->waits(config->self, late, (int)p->process[late]);
+}
+
+static int await(struct partition_processes *p, int l, lane_done *done, struct error *err) {
+    struct gate *gate = gate_of(p, 0, l);
+    int status = STATUS_OK, looks = 0; // since anything came
+    for (uint32_t seen = gate_look(gate); !status && !done(p, l); seen = gate_look(gate)) {
+        gate_wait(gate, seen, look);
+        looks = gate_look(gate) == seen ? looks + 1 : 0;
+        if (looks > 0)
+            status = check(p, err);
+        if (!status && looks > 0 && looks % LOOKS_TOLD == 0)
+            say_waiting(p, l);
     }
+    return status;
 }
 
 static void announce(struct partition_processes *p, int l, const struct batch *batch) {
@@ -280,36 +278,20 @@ static void announce(struct partition_processes *p, int l, const struct batch *b
         gate_open(gate_of(p, i, l));
 }
 
-// Its own part of the pass, and the others' answers.
-static int pass_all(struct partition_processes *p, int l, struct error *err) {
-    struct lane *lane = &p->lanes[l];
-    struct waiting waiting = {.gate = gate_of(p, 0, l)};
-    bool passed = false;
-    int status = STATUS_OK;
-    while (!status) {
-        waiting.seen = gate_look(waiting.gate);
-        if (!passed && net_go(p->nets[l])) {
-            passed = true;
-            lane->answers[0].loss = answer_loss(p, lane, p->nets[l], 0);
-        }
-        if (passed && !missing_answer(p, lane))
-            return STATUS_OK;
-        status = await(p, &waiting, lane, err);
-    }
-    return status;
-}
-
 int partition_processes_pass(struct partition_processes *p, int l, const struct batch *batch,
-                             float *scores, double *loss, struct error *err) {
+                             const float **scores, double *loss, struct error *err) {
     const struct lane *lane = &p->lanes[l];
     announce(p, l, batch);
     net_begin_forward(p->nets[l], p->own, batch->input, batch->n, NULL, 0);
-    int status = pass_all(p, l, err);
+    int status = await(p, l, has_passed, err);
+    if (!status) {
+        lane->answers[0].loss = answer_loss(p, lane, p->nets[l], 0);
+        status = await(p, l, has_answers, err);
+    }
     *loss = 0;
     for (int i = 0; !status && i < p->config.partitions; i++)
         *loss += lane->answers[i].loss;
-    if (!status)
-        memcpy(scores, lane->scores, (size_t)batch->n * classes_of(p) * sizeof *scores);
+    *scores = lane->scores;
     return status;
 }
 
@@ -327,8 +309,7 @@ static void take_lane(struct partition_processes *p, struct lane *lane) {
     float *scores = arena_take(memory, batch * classes_of(p), sizeof *scores);
     struct answer *answers = arena_take(memory, (size_t)p->config.partitions, sizeof *answers);
     if (lane)
-        lane->labels = labels, lane->targets = wanted, lane->scores = scores,
-        lane->answers = answers;
+        *lane = (struct lane){READY, 0, labels, wanted, scores, answers};
 }
 
 static void take_shared(struct partition_processes *p) {
@@ -382,7 +363,9 @@ static int open_all(struct partition_processes *p, struct error *err) {
         status = start_processes(p, err);
     if (!status)
         status = open_own(p, err);
-    return status ? status : await_ready(p, err);
+    for (int l = 0; !status && l < config->lanes; l++)
+        status = await(p, l, has_answers, err);
+    return status;
 }
 
 int partition_processes_open(struct partition_processes **out,

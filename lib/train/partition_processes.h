@@ -26,7 +26,7 @@ struct partition_processes_config {
     int targets;    // numbers that each has as targets; 0: a label at most
     // Reads the parameters of a partition, in its process.
     int (*read)(void *self, const struct cut *cut, int partition, float *own, struct error *err);
-    // Told, by any thread, that a pass has waited for this process for some seconds; may be NULL.
+    // Told, by any thread, that this process is waited for since some seconds; may be NULL.
     void (*waits)(void *self, int partition, int process);
     void *self;
 };
@@ -40,10 +40,11 @@ void partition_processes_close(struct partition_processes *processes);
 
 // A lane that nobody has taken before.
 int partition_processes_lane(struct partition_processes *processes);
-// One pass of the mini-batch, of at least one sample: batch->n x classes scores, and the sum of the
-// losses (net_loss). STATUS_UNAVAILABLE: one of the processes was killed.
+// One pass of the mini-batch, of at least one sample: batch->n x classes scores, valid until the
+// next one in this lane, and the sum of the losses (net_loss). STATUS_UNAVAILABLE: one of the
+// processes was killed.
 int partition_processes_pass(struct partition_processes *processes, int lane,
-                             const struct batch *batch, float *scores, double *loss,
+                             const struct batch *batch, const float **scores, double *loss,
                              struct error *err);
 
 #endif

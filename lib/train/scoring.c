@@ -10,8 +10,6 @@
 #include "sample/sample.h"
 #include "train/partition_processes.h"
 
-enum { BATCH = 32 }; // samples a pass, unless more are faster
-
 // The caller has checked the labels.
 static struct input_config input_of(const struct scoring_config *config) {
     const struct shape in = model_input(config->model)->out;
@@ -33,7 +31,7 @@ int scoring_open(struct scoring *scoring, const struct scoring_config *config, s
     if (config->processes)
         scoring->config.exact = true;
     else if (config->batch == 0)
-        scoring->config.batch = prepared_batch(config->model, config->kernels, BATCH);
+        scoring->config.batch = prepared_batch(config->model, config->kernels, SCORING_BATCH);
     input_decode_hint(&scoring->input, &scoring->decode); // a JPEG picture may be decoded smaller
     if (config->processes)
         return STATUS_OK;
@@ -54,16 +52,6 @@ static int open_net(struct scorer *scorer, int threads, struct error *err) {
                                   : net_team_open(&scorer->team, scorer->net, threads, err);
 }
 
-static int open_lane(struct scorer *scorer, struct error *err) {
-    const struct scoring_config *config = &scorer->scoring->config;
-    size_t floats;
-    if (!__builtin_mul_overflow((size_t)config->batch, (size_t)model_classes(config->model),
-                                &floats))
-        scorer->scores = mem_floats(floats);
-    scorer->lane = partition_processes_lane(config->processes);
-    return scorer->scores ? STATUS_OK : error_nomem(err);
-}
-
 int scorer_open(struct scorer *scorer, const struct scoring *scoring, int threads,
                 struct error *err) {
     const struct scoring_config *config = &scoring->config;
@@ -80,14 +68,16 @@ int scorer_open(struct scorer *scorer, const struct scoring *scoring, int thread
         return error_nomem(err);
     if (input_open(&scorer->input, &scoring->input, err))
         return STATUS_IO;
-    return config->processes ? open_lane(scorer, err) : open_net(scorer, threads, err);
+    if (!config->processes)
+        return open_net(scorer, threads, err);
+    scorer->lane = partition_processes_lane(config->processes);
+    return STATUS_OK;
 }
 
 void scorer_close(struct scorer *scorer) {
     net_team_close(scorer->team);
     net_close(scorer->net);
     input_close(&scorer->input);
-    free(scorer->scores);
     free(scorer->batch.label);
     free(scorer->batch.input);
     free(scorer->batch.target);
@@ -127,21 +117,17 @@ static const float *pass_net(struct scorer *scorer, uint64_t number) {
     return net_scores(scorer->net);
 }
 
-static int pass_lane(struct scorer *scorer, struct error *err) {
-    scorer->loss = 0;
-    return scorer->batch.n == 0
-               ? STATUS_OK
-               : partition_processes_pass(scorer->scoring->config.processes, scorer->lane,
-                                          &scorer->batch, scorer->scores, &scorer->loss, err);
-}
-
 int scorer_pass(struct scorer *scorer, uint64_t number, const float **scores, struct error *err) {
     if (scorer->net) {
         *scores = pass_net(scorer, number);
         return STATUS_OK;
     }
-    *scores = scorer->scores;
-    return pass_lane(scorer, err);
+    *scores = NULL;
+    scorer->loss = 0;
+    return scorer->batch.n == 0
+               ? STATUS_OK
+               : partition_processes_pass(scorer->scoring->config.processes, scorer->lane,
+                                          &scorer->batch, scores, &scorer->loss, err);
 }
 
 double scorer_loss(const struct scorer *scorer) {

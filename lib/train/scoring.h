@@ -11,6 +11,8 @@ struct error;
 struct partition_processes;
 struct prepared;
 
+enum { SCORING_BATCH = 32 }; // samples a pass, unless more are faster
+
 // The caller keeps what it points to; the parameters must not change.
 struct scoring_config {
     const struct model *model;
@@ -44,10 +46,9 @@ void scoring_close(struct scoring *scoring);
 // not open, and can be closed.
 struct scorer {
     const struct scoring *scoring;
-    struct net *net; // NULL: the model is in other processes, too; then the next three
+    struct net *net; // NULL: the model is in other processes, too; then the next two
     int lane;
-    float *scores;
-    double loss;
+    double loss;           // of the last pass
     struct net_team *team; // that shares its passes of one sample; NULL: this thread has them alone
     struct input input;
     struct batch batch; // what was added since the last pass; .n of them

@@ -181,6 +181,18 @@ NET
     said $(($(wc -l <"$made/list") + 1))
 }
 
+@test "one that stands still before it has read its part is, too" {
+    ${CC:-cc} -shared -fPIC -O1 -o stop.so "$ROOT/tests/helper/preload/fork_stop.c" -ldl
+    start env LD_PRELOAD="$PWD/stop.so" ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" \
+        adam-eval --model "$made/kinds" --data "$test_data" --partitions 2 2>err
+    waits() { grep -q "waits for partition 1 of the model (process [0-9]*)" err; }
+    wait_for waits
+    kill -CONT "$(pgrep -P "$pid")"
+    wait_end
+    [ "$status" -eq 0 ]
+    grep -q "top-1" err
+}
+
 @test "what does not go with partitions is refused" {
     run_status 2 adam-eval --model "$made/kinds" --listen http://127.0.0.1:0 --partitions 2
     [[ $stderr = *"--partitions does not go with --listen"* ]]

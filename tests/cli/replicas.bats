@@ -117,12 +117,17 @@ updates() { # RUN OPTIONS...
     none_left
 }
 
-@test "a partition that is killed ends its replica's work; the other goes on, and it is formed anew" {
+# What two replicas of two partitions reach when nobody is disturbed; then begins another such run.
+begin_replicas() {
     adam-ctl up -q run.conf --out whole --workers 2 --partitions 2
     accuracy whole >expected
     workers_rest 1000
     start setsid adam-ctl up run.conf --workers 2 --partitions 2 2>err
     run=$pid
+}
+
+@test "a partition that is killed ends its replica's work; the other goes on, and it is formed anew" {
+    begin_replicas
     moment 1 2
     kill_again worker-1
     moment 5 6
@@ -137,11 +142,7 @@ updates() { # RUN OPTIONS...
 }
 
 @test "settings change, a partition that stands still ends its replica, and a controller may die" {
-    adam-ctl up -q run.conf --out whole --workers 2 --partitions 2
-    accuracy whole >expected
-    workers_rest 1000
-    start setsid adam-ctl up run.conf --workers 2 --partitions 2 2>err
-    run=$pid
+    begin_replicas
     moment 1 2
     adam-ctl set run rate=0.019
     changed() { [ "$(grep -l 'the settings have changed' run/log/worker-*.log | wc -l)" -eq 4 ]; }
