@@ -3,6 +3,7 @@
 
 #include "adam-ctl/subcommand.h"
 #include "core/error.h"
+#include "core/invariant.h"
 #include "kernels/kernels.h"
 #include "measure/selftest.h"
 #include "measure/timing.h"
@@ -10,7 +11,58 @@
 #include "model/cut_table.h"
 #include "model/model.h"
 #include "model/table.h"
+#include "rule/protocol.h"
 #include "run/model_ops.h"
+#include "run/settings.h"
+
+// --- what a worker keeps --------------------------------------------------------------------
+
+static const struct {
+    const char *name, *protocol;
+} kinds[] = {{"async", "async"}, {"hardsync", "hardsync"}, {"softsync", "softsync:1"}};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+// Copies of the weights, by a run's settings as they come.
+static int copies_of(const char *name) {
+    struct settings settings;
+    struct protocol protocol;
+    enum protocol_push push;
+    settings_default(&settings);
+    settings.protocol = name;
+    bool known = !settings_protocol(&settings, &protocol, &push, NULL);
+    INVARIANT(known);
+    return protocol_copies(&protocol, push, settings_overlap(&settings, &protocol));
+}
+
+static json_t *copies_json(void) {
+    json_t *copies = json_object();
+    for (int i = 0; i < KINDS; i++)
+        json_put(&copies, kinds[i].name, json_integer(copies_of(kinds[i].protocol)));
+    return copies;
+}
+
+static void print_copies(void) {
+    printf("copies of its weights in a worker of a run:");
+    for (int i = 0; i < KINDS; i++)
+        printf("%s %d with %s", i ? "," : "", copies_of(kinds[i].protocol), kinds[i].name);
+    printf("\n");
+}
+
+// Takes over the reference.
+static int show_json(json_t *table, struct error *err) {
+    if (table)
+        json_put(&table, "worker_copies", copies_json());
+    return print_json(table, err);
+}
+
+static int show_text(char *table, struct error *err) {
+    int status = print_text(table, err);
+    if (status == STATUS_OK)
+        print_copies();
+    return status;
+}
+
+// --- check ----------------------------------------------------------------------------------
 
 static int show_cut(const struct model_options *options, const struct model *model,
                     struct error *err) {
@@ -18,8 +70,8 @@ static int show_cut(const struct model_options *options, const struct model *mod
     struct cut *cut;
     int status = cut_open(&cut, model, (int)options->partitions, batch, err);
     if (status == STATUS_OK)
-        status = options->json ? print_json(cut_table_json(cut, model, batch), err)
-                               : print_text(cut_table_text(cut, model, batch), err);
+        status = options->json ? show_json(cut_table_json(cut, model, batch), err)
+                               : show_text(cut_table_text(cut, model, batch), err);
     cut_close(cut);
     return status;
 }
@@ -32,8 +84,8 @@ static int show_model(const struct model_options *options, const struct model *m
     if (status == STATUS_OK && options->partitions > 0)
         status = show_cut(options, model, err);
     else if (status == STATUS_OK)
-        status = options->json ? print_json(table_json(model, batch, threads), err)
-                               : print_text(table_text(model, batch, threads), err);
+        status = options->json ? show_json(table_json(model, batch, threads), err)
+                               : show_text(table_text(model, batch, threads), err);
     ops_free(ops);
     return status;
 }

@@ -10,19 +10,29 @@
 #
 # The model is AlexNet's for pictures of 64x64 (adam-prep draws them), with more and more maps. Each
 # partition has one core. Prints a table, a line a model: partitions, width, million connections,
-# images a second, million connections trained a second and core. The rest of a column follows until
-# that is 10% below the best before it. Drawn in OUT/fig10.svg; the runs are there, too (fig10-runs).
+# images a second, million connections trained a second and core. A curve ends where that is 10% below
+# its best, or where the model does not fit the machine. Drawn in OUT/fig10.svg; the runs are there,
+# too (fig10-runs).
 #
 #   PARTITIONS  how many, of each curve ("1 2")
-#   WIDTHS      multiples of 8, 16 and 24 maps, rising ("1 2 3 4 6 8 12 16 24")
-#   SAMPLES     of an epoch (512)
+#   WIDTHS      multiples of 8, 16 and 24 maps, rising ("1 2 3 4 6 8 12 16 24 32 48 64 96 128")
+#   SAMPLES     of an epoch (512); above a width of 8 fewer, as each takes longer, but 4 mini-batches
 #   BATCH       samples of a mini-batch (16)
 set -eu
 
 out=${1:-fig10-runs}
 mkdir -p "$out"
 cd "$out"
-adam-prep draw "${SAMPLES:-512}" --size 64 --seed 1 -q --force -o train.arec
+
+# A file with so many samples that an epoch takes about as long for any width.
+data() { # WIDTH
+    least=$((4 * ${BATCH:-16}))
+    count=${SAMPLES:-512}
+    if [ "$1" -gt 8 ]; then count=$((count * 64 / ($1 * $1))); fi
+    if [ "$count" -lt "$least" ]; then count=$least; fi
+    [ -e "$count.arec" ] || adam-prep draw "$count" --size 64 --seed 1 -q -o "$count.arec"
+    echo "$count.arec"
+}
 
 model() { # WIDTH
     cat <<END
@@ -41,22 +51,23 @@ END
 }
 
 # Images a second of an epoch, but for its first second, in which caches and pages are filled.
-rate() { # PARTITIONS RUN
+rate() { # PARTITIONS RUN DATA
     if [ "$1" -gt 1 ]; then how="--partitions $1 --in-flight 2"; else how="--threads 1"; fi
     # shellcheck disable=SC2086 # one or two options
-    adam-worker --model "$2.net" --data train.arec --epochs "${EPOCHS:-3}" --batch "${BATCH:-16}" \
-        --rate 0.0001 $how --metrics-every 0.5 --checkpoint-every 0 -q --force --out "$2"
+    adam-worker --model "$2.net" --data "$3" --epochs "${EPOCHS:-3}" --batch "${BATCH:-16}" \
+        --rate 0.0001 $how --metrics-every 0.5 --checkpoint-every 0 -q --force --out "$2" || return
     jq -s 'map(select(.event == "train")) | (if length > 3 then .[2:] else . end) as $lines
         | ($lines | map(.images_per_s * .seconds) | add) / ($lines | map(.seconds) | add)' "$2/metrics.jsonl"
 }
 
 curve() { # PARTITIONS
     best=0
-    for width in ${WIDTHS:-1 2 3 4 6 8 12 16 24}; do
+    for width in ${WIDTHS:-1 2 3 4 6 8 12 16 24 32 48 64 96 128}; do
         run=$1-$width
         model "$width" >"$run.net"
         connections=$(adam-ctl check --json "$run.net" | jq .connections)
-        line=$(rate "$1" "$run" | awk -v parts="$1" -v width="$width" -v all="$connections" '{
+        speed=$(rate "$1" "$run" "$(data "$width")") || return 0
+        line=$(echo "$speed" | awk -v parts="$1" -v width="$width" -v all="$connections" '{
             printf "%10d %5d %12.1f %10.1f %16.0f\n", parts, width, all / 1e6, $1, all * $1 / parts / 1e6
         }')
         echo "$line"

@@ -152,18 +152,30 @@ static void check_checkpoint_space(const struct doctor *doctor, const struct mod
         findings_ok(findings, DOCTOR_HERE, "disk", "%s free, a checkpoint has %s", free_text, each);
 }
 
-// What processes on this machine hold at least: weights, and what a worker gathers of them.
+// Bytes of what the workers of one replica hold of the weights.
+static double worker_bytes(const struct doctor *doctor, const struct model *model) {
+    const struct settings *settings = &doctor->file->settings;
+    double weights = (double)model->parameter_count * sizeof(float);
+    struct protocol protocol;
+    enum protocol_push push;
+    if (settings_protocol(settings, &protocol, &push, NULL))
+        return weights;
+    bool deltas = protocol.kind == PROTOCOL_ASYNC && push == PUSH_DELTA;
+    int copies = protocol_copies(&protocol, push, settings_overlap(settings, &protocol));
+    return weights * copies + (deltas ? model_bytes(doctor, model) - weights : 0);
+}
+
+// What processes on this machine hold at least: the servers, the controller's copy of a model that
+// is not cut, and workers.
 static void check_memory(const struct doctor *doctor, const struct model *model,
                          struct findings *findings) {
     char needs[DOCTOR_BYTES], has[DOCTOR_BYTES];
     if (!model)
         return;
-    double weights = (double)model->parameter_count * sizeof(float);
-    double bytes = 2 * model_bytes(doctor, model); // the controller's copy, and the servers'
-    if (doctor->hosts)
-        bytes /= 2;
-    else
-        bytes += 2 * weights * doctor->launch->workers;
+    bool cut = doctor->file->settings.partitions > 1;
+    double bytes = cut ? 0 : model_bytes(doctor, model);
+    if (!doctor->hosts)
+        bytes += model_bytes(doctor, model) + worker_bytes(doctor, model) * doctor->launch->workers;
     doctor_bytes(needs, bytes);
     doctor_bytes(has, (double)cpu_memory());
     if (bytes > (double)cpu_memory())

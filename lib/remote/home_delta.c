@@ -1,16 +1,17 @@
-// Deltas. Three arrays beside the weights W in use:
+// Deltas. Two arrays beside the weights W in use:
 //
-//   news   the servers' weights as last pulled, with all that was pushed since
-//   base   the same as it was before the last pull: what W has already
-//   sent   the difference on its way
+//   base    the servers' weights as last pulled, with all that was pushed since: what W has of them
+//   moved   what is on its way: of a pull, the servers' weights where they are others than base
+//           (news); of a push, the difference
 //
-//   pull   news = the servers' weights, where they are others than what is known
-//   push   sent = W - base; W += news - base; base = news = news + sent
-//          (then what is in `sent` goes to the servers)
+//   pull    moved = the servers' weights
+//   push    change = W - base; W += news - base; base = news + change; moved = change
+//           (then what is in `moved` goes to the servers)
 //
-// That is one pass over memory. The servers add `sent` in the same arithmetic: a shard to
-// which nobody else has pushed is known without being pulled, and W is written only where
-// there is news, as every line that is written here is missed by the threads that train.
+// That is one pass over memory. Where nothing was pulled, news is base. The servers add the change
+// in the same arithmetic: a shard to which nobody else has pushed is known without being pulled,
+// and W is written only where there is news, as every line that is written here is missed by the
+// threads that train.
 // Training goes on meanwhile: an update that comes between the reading and the writing of
 // a weight is lost, as among Hogwild's threads; none counts twice.
 //
@@ -21,6 +22,7 @@
 // kept to: an exchange counts from where it was due, and not from when it was begun, and
 // threads wait before they would be two distances ahead of it.
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -40,8 +42,9 @@ enum { UNSURE_MOST = 16 };
 struct delta {
     struct home_servers common;
     struct home *local; // of the weights in use, for the threads
-    float *weights, *state, *base, *sent, *news;
-    uint64_t *versions; // of `news`; 0 where it is not what the servers have
+    float *weights, *state, *base, *moved;
+    bool arrived;       // `moved` is of a pull, and not in `weights` and `base` yet
+    uint64_t *versions; // of `base` with what was pulled; 0 where it is not what the servers have
     struct growth growth;
     struct delta_factors *factors; // NULL: everything goes as it is
     atomic_bool keeps;             // products that are pushed then
@@ -76,24 +79,33 @@ static inline void add_shift(float *restrict weights, const float shift[LINE], s
         weights[i] += shift[i];
 }
 
-static inline void merge_line(float *restrict weights, float *restrict base, float *restrict news,
-                              float *restrict sent, size_t n) {
+// `moved` has news, which changes take the place of.
+static inline void merge_line(float *restrict weights, float *restrict base, float *restrict moved,
+                              size_t n) {
     float shift[LINE];
     for (size_t i = 0; i < n; i++) {
-        float change = weights[i] - base[i];
-        shift[i] = news[i] - base[i];
-        sent[i] = change;
-        base[i] = news[i] = news[i] + change;
+        float change = weights[i] - base[i], news = moved[i];
+        shift[i] = news - base[i];
+        base[i] = news + change;
+        moved[i] = change;
     }
     add_shift(weights, shift, n);
 }
 
-// Of news and changes both; and of news alone.
-HOGWILD static void merge_changes(float *weights, float *base, float *news, float *sent, size_t n) {
+// Of news and changes both; of changes alone; and of news alone.
+HOGWILD static void merge_both(float *weights, float *base, float *moved, size_t n) {
     size_t i = 0;
     for (; i + LINE <= n; i += LINE)
-        merge_line(weights + i, base + i, news + i, sent + i, LINE);
-    merge_line(weights + i, base + i, news + i, sent + i, n - i);
+        merge_line(weights + i, base + i, moved + i, LINE);
+    merge_line(weights + i, base + i, moved + i, n - i);
+}
+
+HOGWILD static void merge_changes(const float *restrict weights, float *restrict base,
+                                  float *restrict moved, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        moved[i] = weights[i] - base[i];
+        base[i] += moved[i];
+    }
 }
 
 HOGWILD static void merge_news(float *restrict weights, float *restrict base,
@@ -104,9 +116,38 @@ HOGWILD static void merge_news(float *restrict weights, float *restrict base,
     }
 }
 
+static void push_piece(void *self, size_t at, size_t n, bool came) {
+    const struct delta *delta = self;
+    if (came)
+        merge_both(delta->weights + at, delta->base + at, delta->moved + at, n);
+    else
+        merge_changes(delta->weights + at, delta->base + at, delta->moved + at, n);
+}
+
+static void pull_piece(void *self, size_t at, size_t n, bool came) {
+    const struct delta *delta = self;
+    if (came)
+        merge_news(delta->weights + at, delta->base + at, delta->moved + at, n);
+}
+
+// The changes are in `moved` then.
+static void merge_for_push(struct delta *delta) {
+    if (delta->arrived)
+        exchange_pieces(delta->pull, push_piece, delta);
+    else
+        push_piece(delta, 0, delta->common.config.model->parameter_count, false);
+    delta->arrived = false;
+}
+
+static void merge_pull(struct delta *delta) {
+    if (delta->arrived)
+        exchange_pieces(delta->pull, pull_piece, delta);
+    delta->arrived = false;
+}
+
 // --- the exchanging thread ------------------------------------------------------------
 
-// The servers do not have what `news` has: whatever they have is news.
+// The servers do not have what `base` has: whatever they have is news.
 static void forget_versions(struct delta *delta) {
     size_t shards = servers_shards(delta->common.config.servers);
     for (size_t i = 0; i < shards; i++) {
@@ -161,7 +202,7 @@ static void mark_exchange(struct delta *delta, _Atomic uint64_t *last, uint64_t 
     gate_open(&delta->over);
 }
 
-// Where the shards are what `news` has.
+// Where the shards are what `base` has.
 static void learn_versions(struct delta *delta) {
     size_t shards = servers_shards(delta->common.config.servers);
     struct growth *growth = &delta->growth;
@@ -201,6 +242,20 @@ static bool exchange_factors(struct delta *delta, const struct push *push, bool 
     return going;
 }
 
+static void keep_piece(void *self, size_t at, size_t n, bool came) {
+    const struct delta *delta = self;
+    if (!came)
+        memcpy(delta->moved + at, delta->base + at, n * sizeof *delta->moved);
+}
+
+// Makes `moved` whole: what was not pulled is as it was.
+static void complete_news(struct delta *delta) {
+    if (delta->arrived)
+        exchange_pieces(delta->pull, keep_piece, delta);
+    else
+        keep_piece(delta, 0, delta->common.config.model->parameter_count, false);
+}
+
 // How long steps are beside others, by what they and the others did since the last push.
 static void measure_steps(struct delta *delta) {
     const struct home_servers_config *config = &delta->common.config;
@@ -209,6 +264,7 @@ static void measure_steps(struct delta *delta) {
         atomic_store(&delta->length, 1);
         return;
     }
+    complete_news(delta);
     struct optimizer rule = *config->optimizer;
     rule.learners = (unsigned)sharers;
     int squares = optimizer_squares(rule.rule);
@@ -219,7 +275,7 @@ static void measure_steps(struct delta *delta) {
         .rate = atomic_load(&delta->rate),
         .weights = delta->weights,
         .base = delta->base,
-        .news = delta->news,
+        .news = delta->moved,
         .squares =
             squares < 0 ? NULL : delta->state + (size_t)squares * config->model->parameter_count,
     };
@@ -235,18 +291,18 @@ static bool push_delta(struct delta *delta) {
     uint64_t clock = exchange_clock(delta, &delta->pushed, &common->push_every);
     uint64_t samples = (clock - atomic_load(&delta->pushed)) * (uint64_t)common->config.batch;
     if (samples == 0) {
+        merge_pull(delta);
         home_servers_left(common, mark);
         return true;
     }
     bool factors = take_factors(delta);
     measure_steps(delta);
-    merge_changes(delta->weights, delta->base, delta->news, delta->sent,
-                  common->config.model->parameter_count);
+    merge_for_push(delta);
     mark_exchange(delta, &delta->pushed, clock);
     const struct push push = {
         .kind = PROTO_UPDATE_DELTA,
         .samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
-        .values = delta->sent,
+        .values = delta->moved,
         .versions = delta->versions,
         .growth = &delta->growth,
     };
@@ -275,13 +331,14 @@ static bool push_all_deltas(struct delta *delta) {
 // threads without locks lost: even who is alone hears of that now and then.
 static bool fetch_weights(struct delta *delta) {
     const struct pull pull = {
-        .quantity = PROTO_QUANTITY_WEIGHT, .into = delta->news, .versions = delta->versions};
+        .quantity = PROTO_QUANTITY_WEIGHT, .into = delta->moved, .versions = delta->versions};
     mark_exchange(delta, &delta->pulled,
                   exchange_clock(delta, &delta->pulled, &delta->common.pull_every));
     if (delta->unsure >= UNSURE_MOST)
         forget_versions(delta);
     exchange_pull(delta->pull, &pull);
-    return home_servers_await(&delta->common, delta->pull, NULL, NULL);
+    delta->arrived = home_servers_await(&delta->common, delta->pull, NULL, NULL);
+    return delta->arrived;
 }
 
 // Whether the threads are too far ahead of the servers.
@@ -300,7 +357,6 @@ static bool is_adrift(struct delta *delta) {
 
 // One turn. False when an exchange failed: there will be no more.
 static bool exchange_delta(struct delta *delta) {
-    struct home_servers *common = &delta->common;
     uint64_t now = atomic_load(&delta->clock), flushes = atomic_load(&delta->flushes);
     bool flush = flushes != atomic_load(&delta->flushed);
     bool all = flush || atomic_load(&delta->hurry), pushes = all || now >= push_due(delta);
@@ -309,7 +365,7 @@ static bool exchange_delta(struct delta *delta) {
     if (going && pushes)
         going = all ? push_all_deltas(delta) : push_delta(delta);
     else if (going && pulls)
-        merge_news(delta->weights, delta->base, delta->news, common->config.model->parameter_count);
+        merge_pull(delta);
     atomic_store(&delta->flushed, flushes);
     uint64_t pushed = atomic_load(&delta->pushed), pulled = atomic_load(&delta->pulled);
     if (going) // as far as was begun, all is known to be there
@@ -448,7 +504,7 @@ static void delta_close(struct home *home) {
     if (delta->local)
         delta->local->ops->close(delta->local);
     free(delta->weights), free(delta->state), free(delta->base);
-    free(delta->sent), free(delta->news), free(delta->versions);
+    free(delta->moved), free(delta->versions);
     free(delta->growth.newest), free(delta->growth.pushes);
     home_servers_free(&delta->common);
     free(delta);
@@ -482,7 +538,8 @@ static int delta_begin(struct home_servers *home, struct error *err) {
     if (!fetch_weights(delta))
         return home_servers_status(home, err);
     for (size_t i = 0; i < n; i++)
-        delta->weights[i] = delta->base[i] = delta->news[i];
+        delta->weights[i] = delta->base[i] = delta->moved[i];
+    delta->arrived = false;
     take_factors(delta); // there are none yet
     if (pthread_create(&delta->thread, NULL, exchange_thread, delta))
         return error_set(err, STATUS_IO, "cannot start a thread to exchange weights");
@@ -519,15 +576,14 @@ static int open_arrays(struct delta *delta, struct error *err) {
     size_t states = (size_t)optimizer_states(config->optimizer->rule);
     delta->weights = mem_floats(n);
     delta->base = mem_floats(n);
-    delta->sent = mem_floats(n);
-    delta->news = mem_floats(n);
+    delta->moved = mem_floats(n);
     delta->state = states ? mem_floats(states * n) : NULL;
     size_t shards = servers_shards(config->servers) + 1;
     delta->versions = mem_zeroed(shards, sizeof *delta->versions);
     delta->growth.newest = mem_zeroed(shards, sizeof *delta->growth.newest);
     delta->growth.pushes = mem_zeroed(shards, sizeof *delta->growth.pushes);
-    if (delta->weights && delta->base && delta->sent && delta->news && delta->versions &&
-        delta->growth.newest && delta->growth.pushes && (!states || delta->state))
+    if (delta->weights && delta->base && delta->moved && delta->versions && delta->growth.newest &&
+        delta->growth.pushes && (!states || delta->state))
         return STATUS_OK;
     return error_set(err, STATUS_IO, "out of memory for %zu weights and their differences", n);
 }

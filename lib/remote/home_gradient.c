@@ -1,5 +1,5 @@
 // Gradients. Two arrays of them, of which one is filled by the mini-batch in hand and the
-// other is on its way.
+// other is on its way. (hardsync waits for what is on its way, and has one.)
 //
 //   step:  wait until the gradient before is delivered; push this one;
 //          wait for the weights that were asked for; use them from now on
@@ -79,6 +79,7 @@ struct gradient {
     uint64_t *versions[2];   // of `weights`
     int here, there, filled; // which weights are in use and which are pulled into, which
                              // gradient is being filled
+    int gradients;           // that there are
     struct exchange *push, *pull;
     atomic_bool hurry;           // push what there is when no samples come
     struct exchange *turn;       // of all parameters: who has no samples takes his turn by one push
@@ -336,7 +337,7 @@ static void send_group(struct gradient *gradient) {
     send_push(gradient, gradient->push, &push);
     for (int i = 0; i < gradient->factor_count; i++)
         send_factors(gradient, &gradient->factors[i]);
-    gradient->filled = !gradient->filled;
+    gradient->filled = (gradient->filled + 1) % gradient->gradients;
     if (begin_group(gradient, &err))
         home_servers_fail(&gradient->common, &err);
 }
@@ -424,12 +425,15 @@ static void add_to_mean(float *restrict mean, const float *restrict values, size
         mean[i] += share * (values[i] - mean[i]);
 }
 
-// The servers have the rule and the rate of the push: the gradient is only kept.
+// The servers have the rule and the rate of the push: the gradient is only kept. A home that failed
+// pushes nothing any more, and what it has may be on its way for ever.
 static void gradient_add(struct home *home, int thread, const struct layer *layer, struct span span,
                          const float *values, float rate) {
     struct gradient *gradient = (struct gradient *)home;
     float *filled = gradient->gradient[gradient->filled];
     (void)thread;
+    if (home_servers_status(&gradient->common, NULL))
+        return;
     filled += layer->weights.offset + span.first;
     if (gradient->group.batches == 0)
         memcpy(filled, values + span.first, span.n * sizeof *values);
@@ -442,8 +446,8 @@ static bool gradient_takes_product(const struct home *home, const struct layer *
     return sync && gradient->taken && gradient->taken[layer->index];
 }
 
-// The product is kept as its factors. The gradient of the biases follows from them. A home that
-// failed pushes nothing any more, and its group may be full, or have no memory.
+// The product is kept as its factors. The gradient of the biases follows from them. Of a home that
+// failed the group may be full, or have no memory.
 static void gradient_add_product(struct home *home, int thread, const struct layer *layer,
                                  const struct dense_errors *errors, const float *dbiases, int first,
                                  float rate) {
@@ -554,15 +558,19 @@ static int open_arrays(struct gradient *gradient, struct error *err) {
         gradient->weights[i] = mem_floats(n);
         gradient->versions[i] = mem_zeroed(shards + 1, sizeof *gradient->versions[i]);
     }
-    gradient->gradient[0] = mem_floats(n);
-    gradient->gradient[1] = mem_floats(n);
+    gradient->gradients = is_hardsync(config) ? 1 : 2;
+    INVARIANT(gradient->there + 1 + gradient->gradients ==
+              protocol_copies(config->protocol, PUSH_GRADIENT, config->overlap));
+    for (int i = 0; i < gradient->gradients; i++)
+        gradient->gradient[i] = mem_floats(n);
     gradient->group.versions = mem_zeroed(shards + 1, sizeof *gradient->group.versions);
     int there = gradient->there;
-    if (gradient->group.versions && gradient->gradient[0] && gradient->gradient[1] &&
-        gradient->weights[0] && gradient->versions[0] && gradient->weights[there] &&
-        gradient->versions[there])
+    if (gradient->group.versions && gradient->gradient[0] &&
+        gradient->gradient[gradient->gradients - 1] && gradient->weights[0] &&
+        gradient->versions[0] && gradient->weights[there] && gradient->versions[there])
         return STATUS_OK;
-    return error_set(err, STATUS_IO, "out of memory for %zu weights and gradients, twice each", n);
+    return error_set(err, STATUS_IO, "out of memory for %zu weights and gradients, %d times", n,
+                     gradient->there + 1 + gradient->gradients);
 }
 
 static int open_layer(struct layer_factors *factors, const struct home_servers_config *config,

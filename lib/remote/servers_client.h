@@ -107,6 +107,10 @@ struct pull {
     size_t first; // float that into[0] is; no span begins before it
 };
 void exchange_pull(struct exchange *exchange, const struct pull *pull);
+// When it is over: shows all that it was about, numbers [at, at + n) of `into`, and whether they
+// came with it. What did not is what it was: nothing was written there.
+typedef void exchange_piece(void *self, size_t at, size_t n, bool came);
+void exchange_pieces(const struct exchange *exchange, exchange_piece *piece, void *self);
 
 // What the answers to pushes tell of their shards, each number for a shard of the parameter
 // space: the newest version, and how many of the pushes it has now. Both grow with each

@@ -423,6 +423,7 @@ static void settle_weights(struct shard_request *request, const struct link_requ
         return;
     }
     request->exchange->servers->figures.unchanged += unchanged;
+    request->came = whole;
     request->version = unchanged ? request->version : account.version;
     shard_request_end(request);
 }
@@ -557,6 +558,13 @@ void exchange_store(struct exchange *exchange, const struct store *store) {
     exchange->store = *store;
     set_parts(exchange, store->values, store->first);
     begin_exchange(exchange, EXCHANGE_OP_STORE, store->versions);
+}
+
+void exchange_pieces(const struct exchange *exchange, exchange_piece *piece, void *self) {
+    for (size_t i = 0; i < exchange->request_count; i++) {
+        const struct shard_request *request = &exchange->requests[i];
+        piece(self, exchange->spans[request->first].at, request->floats, request->came);
+    }
 }
 
 bool exchange_over(const struct exchange *exchange) {

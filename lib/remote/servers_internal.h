@@ -47,6 +47,7 @@ struct shard_request {
     size_t part_count; // of the payload, from part `first` of the exchange on
     bool over;
     bool unsure;       // it was sent before, and may have been carried out
+    bool came;         // of pulls: numbers came, and are where they were wanted
     uint64_t version;  // of pulls: here, then there; else of the weights that it is about
     uint64_t reached;  // of pushes: that the shard has with it; 0: not known
     double due;        // seconds: not before

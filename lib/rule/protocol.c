@@ -69,6 +69,14 @@ bool protocol_measures(const struct protocol *protocol) {
            !protocol->reference_batch;
 }
 
+int protocol_copies(const struct protocol *protocol, enum protocol_push push, bool overlap) {
+    if (protocol->kind == PROTOCOL_HARDSYNC)
+        return 2;
+    if (protocol->kind == PROTOCOL_ASYNC && push == PUSH_DELTA)
+        return 3;
+    return overlap ? 4 : 3;
+}
+
 double protocol_update_factor(const struct protocol *protocol, uint64_t samples) {
     if (protocol->kind == PROTOCOL_ASYNC || !protocol->reference_batch)
         return 1;

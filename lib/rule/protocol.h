@@ -64,6 +64,13 @@ double protocol_push_factor(const struct protocol *protocol, uint64_t batch, siz
 // as it does by default.
 bool protocol_measures(const struct protocol *protocol);
 
+// Arrays as long as the model's weights that a worker keeps (remote/home_servers.h), beside what
+// its optimizer keeps and the gradients of its threads. Of deltas: the weights in use, those of the
+// servers as far as they are known, and what is on its way. Of gradients: the weights, and the
+// gradient that is made; the one on its way, unless the worker waits for it (hardsync); and with
+// `overlap` the weights that come meanwhile.
+int protocol_copies(const struct protocol *protocol, enum protocol_push push, bool overlap);
+
 // What the rate of an update that was made of so many samples is multiplied by: "In hardsync
 // protocol, the learning rate is multiplied by a factor sqrt(lambda mu / B), where B is the
 // batch size of the reference model" (Rudra 3.2). Under softsync n such updates have the

@@ -11,28 +11,49 @@
 #include "core/mem.h"
 #include "core/utf8.h"
 #include "run/checkpoint_internal.h"
+#include "store/scratch.h"
+
+static void free_values(const struct checkpoint *checkpoint, float *values) {
+    if (checkpoint->scratch)
+        scratch_free(values);
+    else
+        free(values);
+}
+
+void checkpoint_drop_values(struct checkpoint *checkpoint) {
+    free_values(checkpoint, checkpoint->parameters);
+    free_values(checkpoint, checkpoint->state);
+    checkpoint->parameters = checkpoint->state = NULL;
+}
 
 void checkpoint_free(struct checkpoint *checkpoint) {
     model_free(checkpoint->model);
-    free(checkpoint->parameters);
-    free(checkpoint->state);
+    checkpoint_drop_values(checkpoint);
     classes_free(&checkpoint->classes);
     json_decref(checkpoint->run);
     free(checkpoint->directory);
     *checkpoint = (struct checkpoint){0};
 }
 
-int checkpoint_make_room(struct checkpoint *checkpoint, bool state, struct error *err) {
+// So many for each parameter.
+static int take_values(float **values, const struct checkpoint *checkpoint, int each,
+                       struct error *err) {
     const struct model *model = checkpoint->model;
-    size_t n = model->parameter_count,
-           states = state ? (size_t)optimizer_kept(&checkpoint->optimizer) : 0;
-    if (!checkpoint->parameters)
-        checkpoint->parameters = mem_floats(n);
-    if (states && !checkpoint->state)
-        checkpoint->state = mem_floats(states * n);
-    if (checkpoint->parameters && (checkpoint->state || !states))
+    size_t n = (size_t)each * model->parameter_count;
+    if (*values || each == 0)
         return STATUS_OK;
-    return error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s", n, model->name);
+    if (checkpoint->scratch)
+        return scratch_open(values, checkpoint->scratch, n, err);
+    *values = mem_floats(n);
+    return *values ? STATUS_OK
+                   : error_set(err, STATUS_IO, "out of memory for the %zu parameters of %s",
+                               model->parameter_count, model->name);
+}
+
+int checkpoint_make_room(struct checkpoint *checkpoint, bool state, struct error *err) {
+    int kept = state ? optimizer_kept(&checkpoint->optimizer) : 0;
+    int status = take_values(&checkpoint->parameters, checkpoint, 1, err);
+    return status ? status : take_values(&checkpoint->state, checkpoint, kept, err);
 }
 
 float *checkpoint_average(const struct checkpoint *checkpoint) {
@@ -72,7 +93,7 @@ int checkpoint_turn(struct checkpoint *checkpoint, const struct optimizer *next,
     int status = checkpoint_make_room(checkpoint, true, err);
     if (!status && checkpoint->state)
         turn_state(checkpoint, &before);
-    free(before.state);
+    free_values(&before, before.state);
     return status;
 }
 

@@ -26,6 +26,8 @@ struct checkpoint {
     uint64_t samples; // samples trained on
     double epoch;     // progress
     uint64_t seed;
+    const char *scratch; // folder where parameters and state lie on the disk (store/scratch.h), as
+                         // there may be more of them than memory; not owned. NULL: in memory
     json_t *run;         // settings and data digests, an object
     char *directory;     // as loaded: where relative paths of the settings begin, or NULL
     const char *command; // the command line, for the manifest; not owned, may be NULL
@@ -47,6 +49,9 @@ int checkpoint_save(const struct checkpoint *checkpoint, const char *run, int ke
 // names the newest sound one of the same run.
 int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char *const *sets,
                     size_t set_count, bool state, struct error *err);
+// The same; parameters and state lie in files of the folder `scratch`, unless it is NULL.
+int checkpoint_load_into(struct checkpoint *checkpoint, const char *path, const char *scratch,
+                         bool state, struct error *err);
 // All of it but its tensors, without any of which it is otherwise as sound; `parameters` is NULL.
 int checkpoint_load_model(struct checkpoint *checkpoint, const char *path, const char *const *sets,
                           size_t set_count, struct error *err);
@@ -66,6 +71,8 @@ char *checkpoint_folder(const char *path);
 // The manifest of a checkpoint's folder, a new reference. STATUS_NOINPUT; STATUS_DATA: damaged.
 int checkpoint_manifest(json_t **manifest, const char *folder, struct error *err);
 void checkpoint_free(struct checkpoint *checkpoint);
+// Frees the parameters and the state, which are NULL then.
+void checkpoint_drop_values(struct checkpoint *checkpoint);
 // Memory for the parameters and, with `state`, for what its optimizer keeps of them, of zeros; what
 // is there stays. STATUS_IO.
 int checkpoint_make_room(struct checkpoint *checkpoint, bool state, struct error *err);

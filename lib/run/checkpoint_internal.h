@@ -79,6 +79,7 @@ struct checkpoint_wanted {
     enum checkpoint_values values;
     const char *const *sets; // as in checkpoint_load
     size_t set_count;
+    const char *scratch;   // of the checkpoint
     const struct cut *cut; // VALUES_PORTION
     int partition;
     float *own; // the partition's parameters

@@ -208,7 +208,7 @@ void checkpoint_name_sound(const char *path, struct error *err) {
 
 static int load_or_name_sound(struct checkpoint *checkpoint, const char *path,
                               const struct checkpoint_wanted *wanted, struct error *err) {
-    *checkpoint = (struct checkpoint){0};
+    *checkpoint = (struct checkpoint){.scratch = wanted->scratch};
     int status = load_path(checkpoint, path, wanted, err);
     if (status)
         checkpoint_free(checkpoint);
@@ -226,6 +226,13 @@ int checkpoint_load(struct checkpoint *checkpoint, const char *path, const char 
         .sets = sets,
         .set_count = set_count,
     };
+    return load_or_name_sound(checkpoint, path, &wanted, err);
+}
+
+int checkpoint_load_into(struct checkpoint *checkpoint, const char *path, const char *scratch,
+                         bool state, struct error *err) {
+    const struct checkpoint_wanted wanted = {.values = state ? VALUES_STATE : VALUES_PARAMETERS,
+                                             .scratch = scratch};
     return load_or_name_sound(checkpoint, path, &wanted, err);
 }
 

@@ -592,6 +592,11 @@ int settings_protocol(const struct settings *settings, struct protocol *protocol
     return status;
 }
 
+bool settings_overlap(const struct settings *settings, const struct protocol *protocol) {
+    bool usual = protocol->kind == PROTOCOL_ASYNC;
+    return strcmp(settings->overlap, "auto") == 0 ? usual : strcmp(settings->overlap, "yes") == 0;
+}
+
 // Only the delta of plain sgd is a sum of products. Of a product nobody knows the length, by
 // which gradients are clipped.
 static int check_factors_allowed(const struct settings *settings, const struct optimizer *optimizer,

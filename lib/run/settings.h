@@ -156,6 +156,9 @@ int settings_schedule(const struct settings *settings, double epochs, struct sch
 // How updates become weights, and what workers send. STATUS_USAGE.
 int settings_protocol(const struct settings *settings, struct protocol *protocol,
                       enum protocol_push *push, struct error *err);
+// Whether workers compute while the weights come that they asked for. "auto": where staleness is
+// bounded by the protocol it is worth a wait.
+bool settings_overlap(const struct settings *settings, const struct protocol *protocol);
 // Either of *epochs and *seconds becomes positive, or none when the text is "0".
 int settings_checkpoint_every(const struct settings *settings, double *epochs, double *seconds,
                               struct error *err);

@@ -12,8 +12,8 @@ struct evaluator {
     struct tally *tally;
     struct loader *loader;
     int batch;
-    struct prepared *prepared;
-    struct turn turn; // the order of the batches; its holder owns tally and err
+    struct prepared *prepared; // NULL: weights are as they are
+    struct turn turn;          // the order of the batches; its holder owns tally and err
     pthread_mutex_t failing;
     struct error *err;
     int status;
@@ -56,7 +56,8 @@ static int run_batches(struct evaluator *e, struct net *net, struct error *err) 
     struct batch *batch;
     int status = STATUS_OK;
     while (status == STATUS_OK && (batch = loader_take(e->loader, NULL))) {
-        prepared_pass(e->prepared, net, batch->number);
+        if (e->prepared)
+            prepared_pass(e->prepared, net, batch->number);
         net_forward(net, e->config->parameters, batch->input, batch->n, NULL, 0);
         bool mine = turn_begin(&e->turn, batch->number);
         if (mine)
@@ -85,8 +86,9 @@ int evaluate(struct tally *tally, const struct evaluate_config *config, struct l
              int batch, struct error *err) {
     struct evaluator e = {
         .config = config, .tally = tally, .loader = loader, .batch = batch, .err = err};
-    int status = prepared_open(&e.prepared, config->model, config->kernels, config->parameters,
-                               batch, batch, err);
+    int status = config->exact ? STATUS_OK
+                               : prepared_open(&e.prepared, config->model, config->kernels,
+                                               config->parameters, batch, batch, err);
     if (status)
         return status;
     turn_init(&e.turn);

@@ -86,6 +86,7 @@ struct evaluate_config {
     const struct model *model;
     const struct kernels *kernels;
     const float *parameters;
+    bool exact;            // never by prepared weights (model/prepared.h), which take memory
     int threads;           // each with its own context; at least 1
     evaluate_sample *each; // may be NULL
     void *self;            // of `each`

@@ -100,7 +100,7 @@ int inherit_weights(struct checkpoint *to, const char *path, void (*say)(void *s
                     void *self, struct error *err) {
     struct checkpoint from = {0};
     struct inheriting in = {.from = &from, .to = to, .path = path, .say = say, .self = self};
-    int status = checkpoint_load(&from, path, NULL, 0, false, err);
+    int status = checkpoint_load_into(&from, path, to->scratch, false, err);
     if (!status)
         status = take_layers(&in, err);
     checkpoint_free(&from);

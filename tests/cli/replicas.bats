@@ -159,6 +159,51 @@ begin_replicas() {
     [ "$(finished)" -eq "$(wanted)" ]
 }
 
+# Runs what adam-ctl up would, but controller and workers with less memory than the model needs:
+# its 20 million parameters are 80 MB. (A server reserves addresses for all of it, and fills its own.)
+limited_up() { # OPTIONS...
+    cat >limited <<'END'
+small() (
+    ulimit -s 512
+    ulimit -d 78000
+    exec "$@"
+)
+END
+    adam-ctl up -n "$@" | sed -E 's/^adam-(ctl|worker) /small &/' >>limited
+    bash -e limited 2>limited.log || { cat limited.log && return 1; }
+}
+
+@test "a model that no process may hold is trained, tested, saved, and evaluated; and goes on" {
+    if [ "$SAN" ]; then skip "a sanitizer has memory of its own"; fi
+    cat >large.net <<'NET'
+input   1x28x28 ops='scale 1/255'
+dense   units=4096 act=relu
+dense   units=4096 act=relu
+softmax units=10
+NET
+    small() { (ulimit -s 512 && ulimit -d 78000 && exec "$@"); }
+    run_status 74 small adam-worker --model large.net --data digits.arec --threads 1 --out alone
+    [[ $stderr = *"out of memory"* ]]
+    adam-prep draw 160 --seed 5 -o few.arec
+    printf '%s\n' 'model = large.net' 'data = few.arec' 'test = digits-test.arec' 'rate = 0.01' 'batch = 16' \
+        'protocol = hardsync' 'ema = 0.9' 'partitions = 4' >large.conf
+    limited_up large.conf --ps 2 --out run --set epochs=1
+    is_true '.epoch == 1' <run/DONE
+    run_ok small adam-eval --model run --data digits-test.arec --partitions 4 --threads 1 --json
+    is_true ".top1 == $(jq .top1 run/DONE)" <<<"$output"
+    # No file is left of what the controller tested and saved from.
+    [ -z "$(find run -name '.scratch*')" ]
+    limited_up large.conf --ps 2 --out run --resume --set epochs=2
+    is_true '.epoch == 2' <run/DONE
+    # So do parts that the servers write.
+    rm -r run
+    limited_up large.conf --ps 2 --out run --set epochs=1 --set checkpoint-parts=shared --set optimizer=momentum --set rate=0.001
+    is_true '.epoch == 1' <run/DONE
+    [ -f run/latest/model.safetensors.index.json ]
+    run_ok small adam-eval --model run --data digits-test.arec --partitions 4 --threads 1 --json
+    is_true ".top1 == $(jq .top1 run/DONE)" <<<"$output"
+}
+
 @test "what does not go with partitions is refused, with what to do" {
     run_status 2 adam-ctl up -q run.conf --partitions 2 --threads 2
     [[ $stderr = *"each of the 2 partitions has a thread of its own; leave out --threads"* ]]

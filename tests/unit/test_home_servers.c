@@ -1,5 +1,6 @@
 // Homes on parameter servers: what training loops do through them is what they would do
 // alone.
+#include <malloc.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -83,6 +84,11 @@ static void fill(struct feed *feed, int index, int workers, int mu) {
     }
 }
 
+// More than one shard.
+static const char wide[] = "input 300\n"
+                           "dense d1 units=1000 act=tanh\n"
+                           "softmax units=3\n";
+
 struct scene {
     struct model *model;
     struct optimizer optimizer;
@@ -91,11 +97,15 @@ struct scene {
     struct fake fake;
 };
 
-static void open_scene(struct tap *tap, struct scene *s) {
+static void open_scene_of(struct tap *tap, struct scene *s, const char *model) {
     *s = (struct scene){.schedule = {.rate = 0.1}, .kernels = kernels_best()};
-    CHECK_INT(tap, model_parse(&s->model, "test", text, NULL, 0, NULL), STATUS_OK);
+    CHECK_INT(tap, model_parse(&s->model, "test", model, NULL, 0, NULL), STATUS_OK);
     CHECK(tap, fake_open(&s->fake, s->model->parameter_count));
     model_init_lively(s->model, s->fake.weights, SEED);
+}
+
+static void open_scene(struct tap *tap, struct scene *s) {
+    open_scene_of(tap, s, text);
 }
 
 static void close_scene(struct scene *s) {
@@ -391,9 +401,10 @@ struct lone {
     struct home_servers *home;
 };
 
-static void open_lone_as(struct tap *tap, struct lone *lone, struct learner as, int busy) {
+static void open_lone_of(struct tap *tap, struct lone *lone, const char *model, struct learner as,
+                         int busy) {
     struct learner *learner = malloc(sizeof *learner);
-    open_scene(tap, &lone->s);
+    open_scene_of(tap, &lone->s, model);
     lone->s.fake.weights[0] = 0;
     lone->s.fake.busy = busy;
     *learner = as;
@@ -404,6 +415,10 @@ static void open_lone_as(struct tap *tap, struct lone *lone, struct learner as, 
     lone->home = open_home(learner);
     CHECK_INT(tap, home_servers_begin(lone->home, NULL), STATUS_OK);
     CHECK_INT(tap, lone->s.model->layers[1].weights.offset, 0);
+}
+
+static void open_lone_as(struct tap *tap, struct lone *lone, struct learner as, int busy) {
+    open_lone_of(tap, lone, text, as, busy);
 }
 
 static void open_lone(struct tap *tap, struct lone *lone, uint64_t push_every) {
@@ -550,6 +565,113 @@ static void test_length(struct tap *tap) {
     close_lone(tap, &lone);
 }
 
+// Others have moved the weight far at the beginning, and stand still since: steps become whole.
+static void test_still(struct tap *tap, uint64_t pull_every) {
+    struct lone lone;
+    struct fake *fake = &lone.s.fake;
+    open_lone_as(tap, &lone,
+                 (struct learner){.delta = true, .push_every = 1, .pull_every = pull_every}, 0);
+    home_servers_sharers(lone.home, 4);
+    pthread_mutex_lock(&fake->lock);
+    fake->weights[0] -= 100;
+    fake->version[0]++;
+    pthread_mutex_unlock(&fake->lock);
+    float before = 0, now = 0;
+    for (int made = 0; made < 40; made++) {
+        before = first_weight(fake);
+        step(&lone);
+        while ((now = first_weight(fake)) == before)
+            sched_yield();
+    }
+    CHECK_NEAR(tap, (double)(now - before), 1, 1e-4);
+    close_lone(tap, &lone);
+}
+
+static int count(struct fake *fake, const int *what) {
+    pthread_mutex_lock(&fake->lock);
+    int count = *what;
+    pthread_mutex_unlock(&fake->lock);
+    return count;
+}
+
+// --- shards of which some have changed ------------------------------------------------------
+
+// Others add one to float `at`.
+static void move_shard(struct fake *fake, size_t at) {
+    pthread_mutex_lock(&fake->lock);
+    fake->weights[at] += 1;
+    fake->version[at / PROTO_SHARD_FLOATS]++;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+// Where the worker's weights and the servers' differ most; nothing is under way.
+static double settled_difference(struct tap *tap, const struct lone *lone) {
+    struct home *home = home_servers_home(lone->home);
+    CHECK_INT(tap, home_servers_flush(lone->home, NULL), STATUS_OK);
+    const float *weights = home->ops->weights(home, 0);
+    double most = 0;
+    for (size_t i = 0; i < lone->s.model->parameter_count; i++)
+        most = fmax(most, fabs((double)(weights[i] - lone->s.fake.weights[i])));
+    return most;
+}
+
+// A pull brings the second shard, and not the first. With a push in the same turn
+// or in a later one.
+static void test_some_shards(struct tap *tap, uint64_t push_every, size_t sharers) {
+    struct lone lone;
+    struct fake *fake = &lone.s.fake;
+    open_lone_of(tap, &lone, wide,
+                 (struct learner){.delta = true, .push_every = push_every, .pull_every = 1}, 0);
+    CHECK(tap, lone.s.model->parameter_count > PROTO_SHARD_FLOATS);
+    home_servers_sharers(lone.home, sharers);
+    float before = fake->weights[PROTO_SHARD_FLOATS], moved = 0;
+    for (int made = 1; made <= 3; made++) {
+        int pulls = fake->pulls;
+        move_shard(fake, PROTO_SHARD_FLOATS);
+        step(&lone);
+        while (count(fake, &fake->pulls) <= pulls)
+            sched_yield();
+        CHECK_NEAR(tap, settled_difference(tap, &lone), 0, 1e-6);
+        CHECK(tap, first_weight(fake) > moved);
+        moved = first_weight(fake);
+        CHECK_NEAR(tap, fake->weights[PROTO_SHARD_FLOATS], before + (float)made, 1e-5);
+    }
+    CHECK(tap, count(fake, &fake->unchanged) > 0);
+    close_lone(tap, &lone);
+}
+
+// --- memory ---------------------------------------------------------------------------------
+
+static size_t bytes_in_use(void) {
+    struct mallinfo2 all = mallinfo2();
+    return all.uordblks + all.hblkhd;
+}
+
+// Arrays as long as the weights that a home takes are those that protocol_copies tells.
+static void test_copies(struct tap *tap, struct learner as) {
+    struct learner *learner = malloc(sizeof *learner);
+    struct scene s = {.kernels = kernels_best()};
+    CHECK_INT(tap, model_parse(&s.model, "test", "input 1000\nsoftmax units=2000\n", NULL, 0, NULL),
+              STATUS_OK);
+    size_t bytes = s.model->parameter_count * sizeof(float);
+    const struct servers_options options = {.parameters = s.model->parameter_count};
+    *learner = as;
+    learner->s = &s;
+    fill(&learner->feed, 0, 1, 1);
+    CHECK_INT(tap, servers_open(&learner->servers, &options, NULL), STATUS_OK);
+    size_t before = bytes_in_use();
+    struct home_servers *home = open_home(learner);
+    size_t taken = bytes_in_use() - before;
+    enum protocol_push push = as.delta ? PUSH_DELTA : PUSH_GRADIENT;
+    int copies = protocol_copies(&as.protocol, push, as.overlap);
+    if (before > 0) // a sanitizer's malloc does not say
+        CHECK_INT(tap, (taken + bytes / 2) / bytes, copies);
+    home_servers_close(home);
+    servers_close(learner->servers);
+    free(learner);
+    model_free(s.model);
+}
+
 static uint64_t distance(struct home_servers *home, size_t sharers) {
     home_servers_sharers(home, sharers);
     return home_servers_figures(home).push_every;
@@ -583,13 +705,6 @@ static void test_company(struct tap *tap) {
     home_servers_pace(lone.home, 7, 0);
     CHECK_INT(tap, distance(lone.home, 2), 7);
     close_lone(tap, &lone);
-}
-
-static int count(struct fake *fake, const int *what) {
-    pthread_mutex_lock(&fake->lock);
-    int count = *what;
-    pthread_mutex_unlock(&fake->lock);
-    return count;
 }
 
 static void step_gradient(const struct lone *lone) {
@@ -688,6 +803,8 @@ int main(void) {
          { test_rate(&tap); });
     TEST(&tap, "steps get shorter where others go the same way (delta_steps.h)",
          { test_length(&tap); });
+    TEST(&tap, "and are whole where others stand still",
+         { test_still(&tap, 1), test_still(&tap, 3); });
     TEST(&tap, "workers tell each other more often at first", { test_beginning(&tap); });
     TEST(&tap, "pushes of deltas are the mini-batches divided by their distance, rounded up",
          { test_distance(&tap, (struct learner){.delta = true}); });
@@ -703,6 +820,20 @@ int main(void) {
     TEST(&tap, "of two those of both layers do", { test_factors(&tap, 1, 4 * STEPS); });
     TEST(&tap, "of twenty those of none", { test_factors(&tap, 10, 0); });
     TEST(&tap, "gradients that overlap computing are all applied", { test_one(&tap, false, 1); });
+    TEST(&tap, "of some shards others' changes come, and this worker's go with the same exchange",
+         { test_some_shards(&tap, 1, 1); });
+    TEST(&tap, "or with a later one", { test_some_shards(&tap, 100, 1); });
+    TEST(&tap, "so they do where steps are measured", { test_some_shards(&tap, 1, 2); });
+    TEST(&tap, "deltas need three copies of the weights",
+         { test_copies(&tap, (struct learner){.delta = true}); });
+    TEST(&tap, "hardsync needs two", {
+        test_copies(&tap, (struct learner){.protocol.kind = PROTOCOL_HARDSYNC, .overlap = true});
+    });
+    TEST(&tap, "softsync needs three, and four where pulls overlap", {
+        test_copies(&tap, (struct learner){.protocol = {.kind = PROTOCOL_SOFTSYNC, .n = 1}});
+        test_copies(&tap, (struct learner){.protocol = {.kind = PROTOCOL_SOFTSYNC, .n = 1},
+                                           .overlap = true});
+    });
     TEST(&tap, "other workers come and go while threads train", { test_crowd(&tap); });
     TEST(&tap, "who was refused for good asks for nothing more, and ends", { test_refused(&tap); });
     TEST(&tap, "so does who pushes factors, and keeps those of no mini-batch after it",

@@ -157,10 +157,12 @@ static int attach_data(struct checkpointer *s, bool first, struct error *err) {
 
 // --- the thread -------------------------------------------------------------------------------
 
-// Of the job. They may have changed since the last one.
+// Of the job. They may have changed since the last one. A model that is cut may be more than fits
+// the memory of one machine.
 static int take_settings(struct checkpointer *s, struct error *err) {
     settings_default(&s->settings);
     int status = settings_parse(&s->settings, s->text, err);
+    s->checkpoint.scratch = s->settings.partitions > 1 ? s->config.folder : NULL;
     return status ? status : settings_optimizer(&s->settings, &s->checkpoint.optimizer, err);
 }
 

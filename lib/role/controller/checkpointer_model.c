@@ -112,6 +112,7 @@ int checkpointer_test(struct checkpointer *s, struct error *err) {
         .model = s->checkpoint.model,
         .kernels = kernels_best(),
         .parameters = checkpoint_tested(&s->checkpoint),
+        .exact = s->checkpoint.scratch != NULL,
         .threads = s->settings.threads > 0 ? (int)s->settings.threads : cpu_count(),
         .each = keep_testing,
         .self = s,

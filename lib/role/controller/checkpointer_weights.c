@@ -14,9 +14,7 @@
 void checkpointer_drop_copy(struct checkpointer *s) {
     struct checkpoint *c = &s->checkpoint;
     size_t shards = servers_shards(s->servers);
-    free(c->parameters);
-    free(c->state);
-    c->parameters = c->state = NULL;
+    checkpoint_drop_values(c);
     memset(s->versions, 0, shards * sizeof *s->versions);
     memset(s->state_versions, 0, KEPT_MOST * shards * sizeof *s->state_versions);
 }
@@ -41,10 +39,12 @@ static int resume_place(struct checkpointer *s, const struct checkpoint *from, s
     return status;
 }
 
-static void adopt(float **mine, float **theirs) {
-    free(*mine);
-    *mine = *theirs;
-    *theirs = NULL;
+// They lie in the same kind of memory.
+static void adopt_values(struct checkpoint *mine, struct checkpoint *theirs) {
+    checkpoint_drop_values(mine);
+    mine->parameters = theirs->parameters;
+    mine->state = theirs->state;
+    theirs->parameters = theirs->state = NULL;
 }
 
 // What the run goes on from: the weights, and what else goes on with the run's optimizer.
@@ -56,8 +56,7 @@ static int adopt_weights(struct checkpointer *s, struct checkpoint *from, struct
     int status = checkpoint_turn(from, &c->optimizer, err);
     if (status)
         return status;
-    adopt(&c->parameters, &from->parameters);
-    adopt(&c->state, &from->state);
+    adopt_values(c, from);
     c->clock = from->clock;
     c->samples = from->samples;
     c->epoch = from->epoch;
@@ -128,7 +127,7 @@ static int load_weights(struct checkpointer *s, struct error *err) {
     struct checkpoint from = {0};
     int status = fetch_parts(s, err);
     if (!status)
-        status = checkpoint_load(&from, s->resume, NULL, 0, true, err);
+        status = checkpoint_load_into(&from, s->resume, s->checkpoint.scratch, true, err);
     if (!status)
         status = adopt_weights(s, &from, err);
     if (!status)

@@ -122,13 +122,6 @@ void worker_close_data(struct worker *worker) {
     data_client_close(data);
 }
 
-// "auto": where staleness is bounded by the protocol it is worth a wait.
-static bool overlaps_pulls(const struct worker *worker) {
-    const char *overlap = worker->settings.overlap;
-    bool usual = worker->protocol.kind == PROTOCOL_ASYNC;
-    return strcmp(overlap, "auto") == 0 ? usual : strcmp(overlap, "yes") == 0;
-}
-
 bool worker_is_sync(const struct worker *worker) {
     return worker->protocol.kind != PROTOCOL_ASYNC || worker->push != PUSH_DELTA;
 }
@@ -146,7 +139,7 @@ int worker_open_home(struct worker *worker, struct error *err) {
         .push_every = (uint64_t)settings->push_every,
         .pull_every = (uint64_t)settings->pull_every,
         .protocol = &worker->protocol,
-        .overlap = overlaps_pulls(worker),
+        .overlap = settings_overlap(settings, &worker->protocol),
         .factors = settings->factors,
         .self = worker,
         .mark = trained_mark,
