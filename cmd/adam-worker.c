@@ -239,11 +239,21 @@ static void show_place(char text[64], const struct trainer_progress *now) {
         snprintf(text, 64, "%llu images", (unsigned long long)now->samples);
 }
 
+static void show_partition(struct talker *talker, const struct trainer_progress *now) {
+    progress_line(
+        &talker->progress, "partition %d of its model  %llu images  %.0f images/s  wait %.0f%%",
+        now->partition, (unsigned long long)now->samples, now->samples_per_s, 100 * now->waiting);
+}
+
 static void show(void *self, const struct trainer_progress *now) {
     struct talker *talker = self;
     char left[32], place[64];
     if (!progress_due(&talker->progress))
         return;
+    if (now->partition > 0) {
+        show_partition(talker, now);
+        return;
+    }
     show_place(place, now);
     progress_left(left, now->doing, now->seconds_left);
     progress_line(&talker->progress, "%s  loss %.4f  rate %.3g  %.0f images/s  wait %.0f%%  %s",

@@ -22,6 +22,8 @@ struct trainer_progress {
     double waiting;      // share of the threads' time, 0..1
     double seconds_left; // below 0: not known
     const char *doing;   // NULL: training; else "testing" or "saving"
+    int partition;       // of the model, whose worker hears of mini-batches from the first one, and
+                         // knows no epoch, rate and loss; 0: it has samples
 };
 
 // How a run talks with its caller; called by the thread that runs it.

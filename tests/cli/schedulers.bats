@@ -57,6 +57,20 @@ begin_sh() {
     run_status 2 "$CTL" sh run.conf --flush 1s
 }
 
+@test "sh, systemd, Slurm: of a model that is cut there are as many workers, that listen" {
+    run_ok "$CTL" sh run.conf --partitions 2 --workers 3
+    [ "$(grep -cE 'keep 5 adam-worker .*--name worker-[1-6] --listen ' <<<"$output")" = 6 ]
+    grep -qF -- '--set workers=3 --set partitions=2' <<<"$output"
+    run_ok "$CTL" systemd run.conf --partitions 2 --workers 3
+    grep -qE '^Wants=.*-worker@6\.service$' <<<"$output"
+    grep -qE 'adam-worker .*--name worker-%i --listen$' <<<"$output"
+    grep -qF -- '--set workers=3 --set partitions=2' <<<"$output"
+    run_ok "$CTL" sbatch run.conf --insecure --partitions 2 --workers 3
+    grep -qE '^srun .*--ntasks=6 ' <<<"$output"
+    grep -qF -- '"--listen=tcp://$host:0"' <<<"$output"
+    grep -qF -- '--set workers=3 --set partitions=2' <<<"$output"
+}
+
 @test "sh: SIGTERM stops it through the controller, and none is left" {
     begin_sh
     kill -TERM "$pid"

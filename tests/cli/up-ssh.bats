@@ -104,6 +104,16 @@ begin() {
     [ "$(cd run/log && echo *)" = "controller.log host-one.log host-two.log ps-1.log ps-2.log serve-1.log worker-1.log worker-2.log" ]
 }
 
+@test "a model that is cut over workers of two machines" {
+    printf '%s\n' 'one roles=serve,ps,worker slots=1 address=127.0.0.1' 'two roles=ps,worker slots=1 address=127.0.0.2' >hosts
+    run_ok up --partitions 2
+    is_true '.epoch == 3' <run/DONE
+    grep -q 'worker.*worker-1.*tcp://127.0.0.1:' run/log/controller.log
+    grep -q 'epoch .* loss ' run/log/worker-1.log
+    grep -qE 'partition 1 of its model  [0-9]+ images ' run/log/worker-2.log
+    grep -q 'worker.*worker-2.*tcp://127.0.0.2:' run/log/controller.log
+}
+
 # Servers that live have written theirs.
 are_stored_by_now() {
     grep -qa adamlog1 run/store/ps-1/*.log && grep -qa adamlog1 run/store/ps-2/*.log &&

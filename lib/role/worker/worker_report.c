@@ -148,6 +148,7 @@ static void show_progress(struct worker *worker, const struct worker_report *now
         progress->waiting = lately->waiting;
     }
     progress->seconds_left = -1; // others train on the same samples
+    progress->partition = worker->partition;
     if (hooks->progress)
         hooks->progress(hooks->self, progress);
 }
