@@ -108,7 +108,7 @@ static struct objection examine_version(const struct rules *rules, const struct 
             return too_stale(allowed, "the shard has never had this version");
         if (hard && version != now)
             return too_stale(0, "hardsync: not of the present version");
-        if (allowed && now - version > allowed)
+        if (allowed && replica_steps_between(&shard->steps, version, now) > allowed)
             return too_stale(allowed, "");
     }
     return fine;
@@ -145,11 +145,12 @@ static struct objection examine_pending(const struct rules *rules, const struct 
     return fine;
 }
 
-static struct objection examine_sequence(struct shard *shard, const struct subrequest *sub,
-                                         bool *repeated) {
+static struct objection examine_sequence(const struct ps *ps, struct shard *shard,
+                                         const struct subrequest *sub, bool *repeated) {
     const struct request *request = sub->request;
     uint64_t high;
-    if (!histories_room(&shard->histories, request->session))
+    if (!histories_room(&shard->histories, request->session) ||
+        (atomic_load(&ps->members.cut) && !replica_steps_room(&shard->steps, request->session)))
         return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN, "out of memory"};
     switch (histories_find(&shard->histories, request->session, request->sequence, &high)) {
     case HISTORY_TOO_OLD:
@@ -171,7 +172,7 @@ static struct objection examine_push(struct ps *ps, struct shard *shard, struct 
                                   "deltas need the protocol async; push gradients"};
     if (!atomic_load(&sub->request->session->works))
         return session_over;
-    struct objection objection = examine_sequence(shard, sub, repeated);
+    struct objection objection = examine_sequence(ps, shard, sub, repeated);
     if (objection.code == PROTO_REFUSAL_NONE && !*repeated)
         objection = examine_pending(rules, shard, sub);
     if (objection.code == PROTO_REFUSAL_NONE && !*repeated)

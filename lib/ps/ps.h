@@ -56,7 +56,9 @@
 //  async     A subrequest is applied as soon as it is agreed on; it makes the version grow by 1.
 //            Deltas are added. Gradients, and factors, go through the update rule at
 //              rate x protocol_factor(staleness).
-//            max_staleness: a push that is staler when it is examined is refused.
+//            max_staleness: a push that is staler when it is examined is refused. Where
+//            replicas have several sessions, what these push of a step is one step of
+//            staleness (ps/replica_steps.h).
 //  hardsync  A shard collects turns. What a replica has pushed to a shard is a turn as soon
 //            as it covers all floats of the shard once, in however many messages (a layer
 //            sent as factors, the others as gradients). A push counts only for the present

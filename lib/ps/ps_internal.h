@@ -21,6 +21,7 @@
 #include "ps/history.h"
 #include "ps/members.h"
 #include "ps/ps.h"
+#include "ps/replica_steps.h"
 
 enum {
     PS_AGAIN = 100,              // milliseconds after which to ask again
@@ -158,6 +159,7 @@ struct shard {
     struct subrequest *staged, *staged_last; // by their versions
     uint64_t empty; // versions that no update made, as far as this server knows
     struct histories histories;
+    struct replica_steps steps;
     uint64_t dirty; // blocks that changed since they were read for the copies
     uint32_t seen_tenure;
     size_t stored; // floats from the beginning that have been stored

@@ -258,4 +258,5 @@ void shard_end(struct ps *ps, struct shard *shard) {
     stage_drop(shard, PROTO_REFUSAL_STOPPING);
     recheck_waiting(ps, shard);
     histories_free(&shard->histories);
+    replica_steps_free(&shard->steps);
 }

@@ -516,7 +516,8 @@ static void test_turns(struct tap *tap) {
 }
 
 // Sessions 1 and 2 are one replica, 3 and 4 the other: each has a part of every shard.
-static void push_part(struct rig *rig, uint64_t session, const float *values, struct reply *reply) {
+static void push_part(struct rig *rig, uint64_t session, uint64_t sequence, const float *values,
+                      struct reply *reply) {
     struct proto_piece pieces[RIG_SHARDS];
     for (uint32_t shard = 0; shard < RIG_SHARDS; shard++) {
         struct proto_piece *piece = &pieces[shard];
@@ -525,7 +526,33 @@ static void push_part(struct rig *rig, uint64_t session, const float *values, st
         piece->offset = session % 2 ? 0 : some;
         piece->count = session % 2 ? some : piece->count - some;
     }
-    rig_push_begin(rig, (struct shove){session, 1, 0, 8, 0.1}, pieces, RIG_SHARDS, values, reply);
+    rig_push_begin(rig, (struct shove){session, sequence, 0, 8, 0.1}, pieces, RIG_SHARDS, values,
+                   reply);
+}
+
+// All pushes are on version 1. What both sessions push of a step is one step.
+static void test_replica_staleness(struct tap *tap) {
+    TEST(tap, "async: what the sessions of a replica push of a step is one step of staleness", {
+        const uint64_t sessions[] = {1, 2};
+        const uint32_t replicas[] = {5, 5};
+        struct stand stand;
+        struct reply reply;
+        struct ps_figures figures;
+        struct protocol bounded = {.max_staleness = 1};
+        if (stand_open(&stand, tap, bounded, 2)) {
+            CHECK_INT(tap, ps_members(stand.rig.ps, sessions, replicas, 2, NULL), STATUS_OK);
+            for (uint64_t i = 0; i < 4; i++) {
+                push_part(&stand.rig, 1 + i % 2, 1 + i / 2, stand.values, &reply);
+                reply_wait(&reply);
+                CHECK_INT(tap, reply.code, i < 3 ? PROTO_REFUSAL_NONE : PROTO_REFUSAL_TOO_STALE);
+            }
+            CHECK_INT(tap, reply.detail, 1);
+            ps_figures(stand.rig.ps, &figures);
+            CHECK_INT(tap, figures.staleness[0], RIG_SHARDS);
+            CHECK_INT(tap, figures.staleness[1], 2 * RIG_SHARDS);
+        }
+        stand_close(&stand);
+    });
 }
 
 static void test_replicas(struct tap *tap) {
@@ -545,11 +572,11 @@ static void test_replicas(struct tap *tap) {
             for (size_t i = 0; i < rig.n; i++)
                 plain_step(&plain, i, ((double)g[0][i] + (double)g[1][i]) / 2, 0.1);
             for (uint64_t session = 1; session <= 3; session++)
-                push_part(&rig, session, g[session > 2], &reply[session - 1]);
+                push_part(&rig, session, 1, g[session > 2], &reply[session - 1]);
             rig_wait_queued(&rig, 3 * RIG_SHARDS);
             for (int i = 0; i < 3; i++)
                 CHECK(tap, !atomic_load(&reply[i].done)); // the other replica lacks a part
-            push_part(&rig, 4, g[1], &reply[3]);
+            push_part(&rig, 4, 1, g[1], &reply[3]);
             for (int i = 0; i < 4; i++) {
                 reply_wait(&reply[i]);
                 CHECK_INT(tap, reply[i].code, PROTO_REFUSAL_NONE);
@@ -1299,6 +1326,7 @@ int main(void) {
     test_batches(&tap);
     test_hardsync(&tap);
     test_replicas(&tap);
+    test_replica_staleness(&tap);
     test_turns(&tap);
     test_softsync(&tap);
     test_once(&tap);
