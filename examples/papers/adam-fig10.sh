@@ -15,7 +15,7 @@
 # too (fig10-runs).
 #
 #   PARTITIONS  how many, of each curve ("1 2")
-#   WIDTHS      multiples of 8, 16 and 24 maps, rising ("1 2 3 4 6 8 12 16 24 32 48 64 96 128")
+#   WIDTHS      multiples of 8, 16 and 24 maps, rising (1 2 3 4 6 8 12 16 24 32 48 64 96 128 192 256)
 #   SAMPLES     of an epoch (512); above a width of 8 fewer, as each takes longer, but 4 mini-batches
 #   BATCH       samples of a mini-batch (16)
 set -eu
@@ -23,6 +23,14 @@ set -eu
 out=${1:-fig10-runs}
 mkdir -p "$out"
 cd "$out"
+
+# Whether the machine has memory for it: three times what check foretells, since two mini-batches are
+# in flight, and the whole model is there beside its parts.
+fits() { # MODEL PARTITIONS
+    adam-ctl check --json --batch "${BATCH:-16}" --partitions "$(($2 > 1 ? $2 : 0))" "$1" |
+        jq -e --argjson kib "$(awk '$1 == "MemAvailable:" { print $2 }' /proc/meminfo)" \
+            '3 * (.total_bytes // ([.partitions[].memory_bytes] | add)) < 1024 * $kib' >fits
+}
 
 # A file with so many samples that an epoch takes about as long for any width.
 data() { # WIDTH
@@ -62,9 +70,13 @@ rate() { # PARTITIONS RUN DATA
 
 curve() { # PARTITIONS
     best=0
-    for width in ${WIDTHS:-1 2 3 4 6 8 12 16 24 32 48 64 96 128}; do
+    for width in ${WIDTHS:-1 2 3 4 6 8 12 16 24 32 48 64 96 128 192 256}; do
         run=$1-$width
         model "$width" >"$run.net"
+        if ! fits "$run.net" "$1"; then
+            echo "width $width is too large for this machine's memory" >&2
+            return
+        fi
         connections=$(adam-ctl check --json "$run.net" | jq .connections)
         speed=$(rate "$1" "$run" "$(data "$width")") || return 0
         line=$(echo "$speed" | awk -v parts="$1" -v width="$width" -v all="$connections" '{
@@ -85,8 +97,17 @@ draw() {
           low = NR == 1 || x[NR] < low ? x[NR] : low; high = NR == 1 || x[NR] > high ? x[NR] : high
           top = y[NR] > top ? y[NR] : top }
         function at(v) { return 80 + 480 * (high > low ? (v - low) / (high - low) : 0.5) }
+        # Where no label is yet.
+        function is_free(px,   i) {
+            for (i = 1; i <= labels; i++)
+                if (px - label[i] < 34 && label[i] - px < 34) return 0
+            label[++labels] = px
+            return 1
+        }
         function up(v) { return 340 - 300 * v / top }
         END {
+            unit = 10 ^ int(log(top) / log(10))
+            top = 2 * unit * int(top / unit / 2 + 1)
             print "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 640 400\" font-family=\"sans-serif\" font-size=\"12\">"
             print "<rect width=\"640\" height=\"400\" fill=\"white\"/>"
             print "<path d=\"M80 30V340H570\" fill=\"none\" stroke=\"black\"/>"
@@ -101,7 +122,7 @@ draw() {
                 else
                     printf "<text x=\"635\" y=\"%.0f\" text-anchor=\"end\" fill=\"%s\">%d partition%s</text>\n", 2 + 16 * curve[parts[i]], c, parts[i], (parts[i] > 1 ? "s" : "")
                 printf "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\"/>\n", at(x[i]), up(y[i]), c
-                if (parts[i] == parts[1])
+                if (is_free(at(x[i])))
                     printf "<text x=\"%.1f\" y=\"356\" text-anchor=\"middle\">%.0f</text>\n", at(x[i]), exp(x[i])
             }
             print "</svg>"
