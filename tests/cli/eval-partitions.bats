@@ -127,15 +127,9 @@ END
     [[ $stderr = *"model-00002-of-00002.safetensors"* ]]
 }
 
-# 20 million parameters are 80 MB.
 @test "where no process may hold the model several may" {
     if [ "$SAN" ]; then skip "a sanitizer has memory of its own"; fi
-    cat >large.net <<'NET'
-input   1x28x28 ops='scale 1/255'
-dense   units=4096 act=relu
-dense   units=4096 act=relu
-softmax units=10
-NET
+    large_net
     adam-worker -q --model large.net --data "$test_data" --epochs 1 --threads 1 --out large
     small() { (ulimit -d 70000 && adam-eval --model large --data "$test_data" --threads 1 --json "$@"); }
     run_status 74 small

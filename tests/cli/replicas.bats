@@ -160,7 +160,7 @@ begin_replicas() {
 }
 
 # Runs what adam-ctl up would, but controller and workers with less memory than the model needs:
-# its 20 million parameters are 80 MB. (A server reserves addresses for all of it, and fills its own.)
+# large_net's. (A server reserves addresses for all of it, and fills its own.)
 limited_up() { # OPTIONS...
     cat >limited <<'END'
 small() (
@@ -175,18 +175,13 @@ END
 
 @test "a model that no process may hold is trained, tested, saved, and evaluated; and goes on" {
     if [ "$SAN" ]; then skip "a sanitizer has memory of its own"; fi
-    cat >large.net <<'NET'
-input   1x28x28 ops='scale 1/255'
-dense   units=4096 act=relu
-dense   units=4096 act=relu
-softmax units=10
-NET
+    large_net
     small() { (ulimit -s 512 && ulimit -d 78000 && exec "$@"); }
     run_status 74 small adam-worker --model large.net --data digits.arec --threads 1 --out alone
     [[ $stderr = *"out of memory"* ]]
     adam-prep draw 160 --seed 5 -o few.arec
     printf '%s\n' 'model = large.net' 'data = few.arec' 'test = digits-test.arec' 'rate = 0.01' 'batch = 16' \
-        'protocol = hardsync' 'ema = 0.9' 'partitions = 4' >large.conf
+        'protocol = hardsync' 'ema = 0.9' 'partitions = 5' >large.conf
     limited_up large.conf --ps 2 --out run --set epochs=1
     is_true '.epoch == 1' <run/DONE
     run_ok small adam-eval --model run --data digits-test.arec --partitions 4 --threads 1 --json

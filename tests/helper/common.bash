@@ -140,3 +140,13 @@ kill_started() {
     kill -KILL "$@" 2>/dev/null || true
     for process; do wait "$process" 2>/dev/null || true; done
 }
+
+# Makes large.net: 20 million parameters, which are 80 MB.
+large_net() {
+    cat >large.net <<'NET'
+input   1x28x28 ops='scale 1/255'
+dense   units=4096 act=relu
+dense   units=4096 act=relu
+softmax units=10
+NET
+}
