@@ -14,15 +14,16 @@
 #include "rule/protocol.h"
 #include "run/model_ops.h"
 #include "run/settings.h"
+#include "train/home.h"
 
-// --- what a worker keeps --------------------------------------------------------------------
+// --- copies of the weights ------------------------------------------------------------------
 
 static const struct {
     const char *name, *protocol;
 } kinds[] = {{"async", "async"}, {"hardsync", "hardsync"}, {"softsync", "softsync:1"}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-// Copies of the weights, by a run's settings as they come.
+// A worker's that are no thread's own, by a run's settings as they come.
 static int copies_of(const char *name) {
     struct settings settings;
     struct protocol protocol;
@@ -34,31 +35,45 @@ static int copies_of(const char *name) {
     return protocol_copies(&protocol, push, settings_overlap(&settings, &protocol));
 }
 
-static json_t *copies_json(void) {
-    json_t *copies = json_object();
-    for (int i = 0; i < KINDS; i++)
-        json_put(&copies, kinds[i].name, json_integer(copies_of(kinds[i].protocol)));
+// Those of asynchronous threads; a partition has one thread.
+static int thread_copies(const struct model_options *options, const struct model *model) {
+    return options->partitions > 0
+               ? 0
+               : home_copies_arrays(model, (int)options->threads, (int)options->batch);
+}
+
+// {"alone": of a process alone, "async": of a worker...}
+static json_t *copies_json(const struct model_options *options, const struct model *model) {
+    int own = thread_copies(options, model);
+    json_t *copies = json_pack("{s:i}", "alone", 1 + own);
+    for (int i = 0; copies && i < KINDS; i++)
+        json_put(&copies, kinds[i].name,
+                 json_integer(copies_of(kinds[i].protocol) + (i == 0 ? own : 0)));
     return copies;
 }
 
-static void print_copies(void) {
-    printf("copies of its weights in a worker of a run:");
+static void print_copies(const struct model_options *options, const struct model *model) {
+    int own = thread_copies(options, model);
+    printf("copies of the weights: %d in a process alone; of a run's worker", 1 + own);
     for (int i = 0; i < KINDS; i++)
-        printf("%s %d with %s", i ? "," : "", copies_of(kinds[i].protocol), kinds[i].name);
+        printf("%s %d with %s", i ? "," : "", copies_of(kinds[i].protocol) + (i == 0 ? own : 0),
+               kinds[i].name);
     printf("\n");
 }
 
 // Takes over the reference.
-static int show_json(json_t *table, struct error *err) {
+static int show_json(json_t *table, const struct model_options *options, const struct model *model,
+                     struct error *err) {
     if (table)
-        json_put(&table, "worker_copies", copies_json());
+        json_put(&table, "copies", copies_json(options, model));
     return print_json(table, err);
 }
 
-static int show_text(char *table, struct error *err) {
+static int show_text(char *table, const struct model_options *options, const struct model *model,
+                     struct error *err) {
     int status = print_text(table, err);
     if (status == STATUS_OK)
-        print_copies();
+        print_copies(options, model);
     return status;
 }
 
@@ -70,8 +85,8 @@ static int show_cut(const struct model_options *options, const struct model *mod
     struct cut *cut;
     int status = cut_open(&cut, model, (int)options->partitions, batch, err);
     if (status == STATUS_OK)
-        status = options->json ? show_json(cut_table_json(cut, model, batch), err)
-                               : show_text(cut_table_text(cut, model, batch), err);
+        status = options->json ? show_json(cut_table_json(cut, model, batch), options, model, err)
+                               : show_text(cut_table_text(cut, model, batch), options, model, err);
     cut_close(cut);
     return status;
 }
@@ -84,8 +99,8 @@ static int show_model(const struct model_options *options, const struct model *m
     if (status == STATUS_OK && options->partitions > 0)
         status = show_cut(options, model, err);
     else if (status == STATUS_OK)
-        status = options->json ? show_json(table_json(model, batch, threads), err)
-                               : show_text(table_text(model, batch, threads), err);
+        status = options->json ? show_json(table_json(model, batch, threads), options, model, err)
+                               : show_text(table_text(model, batch, threads), options, model, err);
     ops_free(ops);
     return status;
 }

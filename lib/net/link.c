@@ -31,6 +31,7 @@ static void link_free(struct link *link) {
     nng_stream_free(link->stream);
     proto_room_free(&link->in.records);
     free(link->in.staging);
+    link_free_frames(link);
     pthread_mutex_destroy(&link->lock);
     free(link);
 }
@@ -230,7 +231,7 @@ static int link_make(struct link *link, struct error *err) {
         return nng_failed(code, err);
     link->in.room = LINK_STAGING;
     link->in.staging = mem_array(LINK_STAGING, 1);
-    return link->in.staging ? STATUS_OK : error_nomem(err);
+    return link->in.staging && link_spare_frames(link) ? STATUS_OK : error_nomem(err);
 }
 
 int link_open(struct link **link, nng_stream *stream, const char *address,
@@ -288,7 +289,7 @@ static bool place_request(struct link *link, struct link_request *request, struc
 int link_ask(struct link *link, struct link_request *request, struct error *err) {
     const struct link_payload payload = {.parts = request->parts,
                                          .part_count = request->part_count};
-    struct frame *frame = frame_make(request->type, request->message, &payload, err);
+    struct frame *frame = frame_make(link, request->type, request->message, &payload, err);
     if (!frame)
         return err ? err->status : STATUS_DATA;
     frame->request = request;
@@ -305,7 +306,7 @@ int link_ask(struct link *link, struct link_request *request, struct error *err)
         link_send_more(link);
     if (placed)
         return STATUS_OK;
-    free(frame);
+    frame_free(link, frame);
     return error_set(err, STATUS_UNAVAILABLE, "%s: %s", link->address,
                      broken ? link->why : "too many requests in flight");
 }
@@ -376,7 +377,7 @@ int link_call_kept(struct link *link, struct link_request *request, struct kept 
 
 int link_say(struct link *link, uint64_t request, uint16_t type, const void *message,
              const struct link_payload *payload, struct error *err) {
-    struct frame *frame = frame_make(type, message, payload, err);
+    struct frame *frame = frame_make(link, type, message, payload, err);
     bool start = false;
     if (frame) {
         frame_number(frame, request);
@@ -393,7 +394,7 @@ int link_say(struct link *link, uint64_t request, uint16_t type, const void *mes
             link_send_more(link);
         if (!broken)
             return STATUS_OK;
-        free(frame);
+        frame_free(link, frame);
     }
     if (payload && payload->sent)
         payload->sent(payload->context);

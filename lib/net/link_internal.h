@@ -73,7 +73,9 @@ struct link {
     char why[LINK_WHY];
     int reason;                 // nng's, where that broke it; 0: something else did
     struct frame *first, *last; // to be sent
-    uint64_t number;            // of the last request
+    struct frame *spare;        // done with, for messages to come
+    uint32_t spares;
+    uint64_t number; // of the last request
     struct link_request *pending[LINK_WINDOW];
     struct debt debt;          // what was asked here, and not answered to the end
     struct link_request *held; // answered before it was known to be sent: reading waits for that
@@ -105,8 +107,13 @@ void link_end_request(struct link_request *request, int status, const char *why)
 
 // link_send.c
 
-struct frame *frame_make(uint16_t type, const void *message, const struct link_payload *payload,
-                         struct error *err);
+// A frame of the link, from among its spare ones where it is of their size; for frame_free.
+struct frame *frame_make(struct link *link, uint16_t type, const void *message,
+                         const struct link_payload *payload, struct error *err);
+void frame_free(struct link *link, struct frame *frame);
+// The first spare ones: who waits for each answer needs no more. False: out of memory.
+bool link_spare_frames(struct link *link);
+void link_free_frames(struct link *link);
 void frame_number(struct frame *frame, uint64_t request);
 size_t frame_burden(const struct frame *frame); // memory that it keeps from being used
 // Under the lock: appends; true when the caller must then call link_send_more.

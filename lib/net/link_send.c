@@ -1,15 +1,78 @@
 // Frames on their way out: one thread at a time hands them to nng, the bytes of many in
 // one call, each from where it lies.
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/mem.h"
 #include "net/link_internal.h"
 
-enum { IOV_MAX_NNG = 8 }; // that one operation of nng takes
+enum {
+    IOV_MAX_NNG = 8,  // that one operation of nng takes
+    SPARE_HEAD = 256, // bytes of header and body of a spare frame
+    SPARES_FIRST = 4, // that a link begins with
+    SPARES_MOST = 32, // and keeps
+};
 
-struct frame *frame_make(uint16_t type, const void *message, const struct link_payload *payload,
-                         struct error *err) {
+// --- frames -----------------------------------------------------------------------------
+
+static struct frame *take_spare(struct link *link) {
+    pthread_mutex_lock(&link->lock);
+    struct frame *frame = link->spare;
+    if (frame) {
+        link->spare = frame->next;
+        link->spares--;
+    }
+    pthread_mutex_unlock(&link->lock);
+    return frame;
+}
+
+static struct frame *new_frame(size_t head) {
+    return mem_array(1, sizeof(struct frame) + (head > SPARE_HEAD ? head : SPARE_HEAD));
+}
+
+static struct frame *take_frame(struct link *link, size_t head) {
+    struct frame *frame = head <= SPARE_HEAD ? take_spare(link) : NULL;
+    if (!frame)
+        frame = new_frame(head);
+    if (!frame)
+        return NULL;
+    *frame = (struct frame){.head_size = head};
+    memset(frame->head, 0, head);
+    return frame;
+}
+
+void frame_free(struct link *link, struct frame *frame) {
+    pthread_mutex_lock(&link->lock);
+    bool spare = frame->head_size <= SPARE_HEAD && link->spares < SPARES_MOST;
+    if (spare) {
+        frame->next = link->spare;
+        link->spare = frame;
+        link->spares++;
+    }
+    pthread_mutex_unlock(&link->lock);
+    if (!spare)
+        free(frame);
+}
+
+bool link_spare_frames(struct link *link) {
+    struct frame *frame = NULL;
+    for (int i = 0; i < SPARES_FIRST && (frame = new_frame(0)); i++) {
+        *frame = (struct frame){.head_size = 0};
+        frame_free(link, frame);
+    }
+    return frame;
+}
+
+void link_free_frames(struct link *link) {
+    for (struct frame *next; link->spare; link->spare = next) {
+        next = link->spare->next;
+        free(link->spare);
+    }
+}
+
+struct frame *frame_make(struct link *link, uint16_t type, const void *message,
+                         const struct link_payload *payload, struct error *err) {
     size_t body, bulk = 0;
     struct link_payload none = {0};
     payload = payload ? payload : &none;
@@ -22,7 +85,7 @@ struct frame *frame_make(uint16_t type, const void *message, const struct link_p
         error_set(err, STATUS_DATA, "%s: a payload of %zu bytes", proto_message_name(type), bulk);
         return NULL;
     }
-    struct frame *frame = mem_zeroed(1, sizeof *frame + PROTO_FRAME + body);
+    struct frame *frame = take_frame(link, PROTO_FRAME + body);
     if (!frame) {
         error_nomem(err);
         return NULL;
@@ -31,7 +94,6 @@ struct frame *frame_make(uint16_t type, const void *message, const struct link_p
         .version = PROTO_VERSION, .type = type, .body = (uint32_t)body, .payload = (uint32_t)bulk};
     proto_frame_put(frame->head, &header);
     proto_encode(type, message, frame->head + PROTO_FRAME);
-    frame->head_size = PROTO_FRAME + body;
     frame->payload = *payload;
     return frame;
 }
@@ -47,6 +109,8 @@ void frame_number(struct frame *frame, uint64_t request) {
 size_t frame_burden(const struct frame *frame) {
     return sizeof *frame + frame->head_size + frame->payload.part_count * sizeof(struct link_part);
 }
+
+// --- sending ----------------------------------------------------------------------------
 
 bool link_append(struct link *link, struct frame *frame) {
     if (link->last)
@@ -148,7 +212,7 @@ static void frame_end(struct link *link, struct frame *frame) {
         debt_pay(&link->debt, frame->answers);
         pthread_mutex_unlock(&link->lock);
     }
-    free(frame);
+    frame_free(link, frame);
     if (held) {
         link_end_request(request, STATUS_OK, NULL);
         link_receive_again(link);

@@ -107,6 +107,9 @@ int home_merge_samples(const struct model *model, int threads);
 // Whether copies are faster: they fit in the caches of all threads, and mini-batches are
 // small or merging costs little.
 bool home_copies_pay(const struct model *model, int threads, int batch);
+// Arrays as long as the weights that asynchronous threads have of their own then: none, or of each
+// its copy and what that was at the last merge.
+int home_copies_arrays(const struct model *model, int threads, int batch);
 
 // For large dense layers, whose weights come from memory. Threads that train at the same
 // time pass over these weights together: each weight is read once forward, and read and

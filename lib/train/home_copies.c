@@ -254,3 +254,7 @@ bool home_copies_pay(const struct model *model, int threads, int batch) {
            (batch < SMALL_BATCH ||
             merge_price(model) <= MERGE_SHARE * (samples > batch ? samples : batch));
 }
+
+int home_copies_arrays(const struct model *model, int threads, int batch) {
+    return home_copies_pay(model, threads, batch) ? 2 * threads : 0;
+}

@@ -41,7 +41,7 @@ from 0 to 1: 408 forward, 40 back
 from 1 to 0: 48 forward, 40 back
 weights of several partitions, exchanged for each mini-batch: 448
 expected speed-up: 0.66 of 2, a byte that crosses a border taken for 32 multiplications
-copies of its weights in a worker of a run: 3 with async, 2 with hardsync, 3 with softsync
+copies of the weights: 1 in a process alone; of a run's worker 3 with async, 2 with hardsync, 3 with softsync
 END
 }
 
@@ -55,7 +55,7 @@ END
             ([.partitions[].parameters] | add) == $whole.parameters + .shared_bytes / 4 * ($n - 1) and
             ([.partitions[].forward_bytes] | add) == ([.borders[].forward_bytes] | add // 0) and
             ([.partitions[].back_bytes] | add) == ([.borders[].back_bytes] | add // 0) and
-            .speed_up <= $n and .speed_up > 0.7 * $n and .worker_copies.hardsync == 2'
+            .speed_up <= $n and .speed_up > 0.7 * $n and .copies.hardsync == 2'
     done
 }
 

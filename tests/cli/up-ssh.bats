@@ -109,8 +109,9 @@ begin() {
     run_ok up --partitions 2
     is_true '.epoch == 3' <run/DONE
     grep -q 'worker.*worker-1.*tcp://127.0.0.1:' run/log/controller.log
-    grep -q 'epoch .* loss ' run/log/worker-1.log
-    grep -qE 'partition 1 of its model  [0-9]+ images ' run/log/worker-2.log
+    cat run/log/worker-[12].log >workers.log
+    grep -q 'epoch .* loss ' workers.log
+    grep -qE 'partition 1 of its model  [0-9]+ images ' workers.log
     grep -q 'worker.*worker-2.*tcp://127.0.0.2:' run/log/controller.log
 }
 
