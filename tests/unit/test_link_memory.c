@@ -42,8 +42,10 @@ static void ended(struct link_request *request) {
     gate_open(&asking->gate);
 }
 
+// What is asked with outlives the piece: who has said that it is over opens the gate behind that.
 static bool send_piece(struct link *link, const float *floats) {
-    struct asking asking = {.good = false};
+    static struct asking asking;
+    atomic_store(&asking.over, false);
     const struct link_part part = {floats, FLOATS * sizeof *floats};
     const struct proto_exchange message = {.session = 1};
     asking.ask = (struct link_request){.type = PROTO_TYPE_EXCHANGE,
