@@ -20,19 +20,22 @@
 
 static const struct {
     const char *name, *protocol;
-} kinds[] = {{"async", "async"}, {"hardsync", "hardsync"}, {"softsync", "softsync:1"}};
+    bool own; // its threads may have copies of their own
+} kinds[] = {
+    {"async", "async", true}, {"hardsync", "hardsync", false}, {"softsync", "softsync:1", false}};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
-// A worker's that are no thread's own, by a run's settings as they come.
-static int copies_of(const char *name) {
+// A worker's, by a run's settings as they come; `own`: of threads that may have some.
+static int copies_of(int kind, int own) {
     struct settings settings;
     struct protocol protocol;
     enum protocol_push push;
     settings_default(&settings);
-    settings.protocol = name;
+    settings.protocol = kinds[kind].protocol;
     bool known = !settings_protocol(&settings, &protocol, &push, NULL);
     INVARIANT(known);
-    return protocol_copies(&protocol, push, settings_overlap(&settings, &protocol));
+    return protocol_copies(&protocol, push, settings_overlap(&settings, &protocol)) +
+           (kinds[kind].own ? own : 0);
 }
 
 // Those of asynchronous threads; a partition has one thread.
@@ -47,8 +50,7 @@ static json_t *copies_json(const struct model_options *options, const struct mod
     int own = thread_copies(options, model);
     json_t *copies = json_pack("{s:i}", "alone", 1 + own);
     for (int i = 0; copies && i < KINDS; i++)
-        json_put(&copies, kinds[i].name,
-                 json_integer(copies_of(kinds[i].protocol) + (i == 0 ? own : 0)));
+        json_put(&copies, kinds[i].name, json_integer(copies_of(i, own)));
     return copies;
 }
 
@@ -56,8 +58,7 @@ static void print_copies(const struct model_options *options, const struct model
     int own = thread_copies(options, model);
     printf("copies of the weights: %d in a process alone; of a run's worker", 1 + own);
     for (int i = 0; i < KINDS; i++)
-        printf("%s %d with %s", i ? "," : "", copies_of(kinds[i].protocol) + (i == 0 ? own : 0),
-               kinds[i].name);
+        printf("%s %d with %s", i ? "," : "", copies_of(i, own), kinds[i].name);
     printf("\n");
 }
 

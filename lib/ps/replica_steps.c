@@ -74,7 +74,6 @@ static bool begins_step(struct replica_steps *steps, const struct session *sessi
 static void begin_anew(struct replica_steps *steps, uint64_t version) {
     steps->since = steps->newest = version;
     steps->within = 0;
-    steps->at[version % STEPS_KEPT] = 0;
 }
 
 void replica_steps_push(struct replica_steps *steps, const struct session *session,

@@ -248,12 +248,12 @@ static void keep_piece(void *self, size_t at, size_t n, bool came) {
         memcpy(delta->moved + at, delta->base + at, n * sizeof *delta->moved);
 }
 
-// Makes `moved` whole: what was not pulled is as it was.
-static void complete_news(struct delta *delta) {
-    if (delta->arrived)
-        exchange_pieces(delta->pull, keep_piece, delta);
-    else
-        keep_piece(delta, 0, delta->common.config.model->parameter_count, false);
+// The servers' weights, whole: what was not pulled is as it was.
+static const float *whole_news(struct delta *delta) {
+    if (!delta->arrived)
+        return delta->base;
+    exchange_pieces(delta->pull, keep_piece, delta);
+    return delta->moved;
 }
 
 // How long steps are beside others, by what they and the others did since the last push.
@@ -264,7 +264,6 @@ static void measure_steps(struct delta *delta) {
         atomic_store(&delta->length, 1);
         return;
     }
-    complete_news(delta);
     struct optimizer rule = *config->optimizer;
     rule.learners = (unsigned)sharers;
     int squares = optimizer_squares(rule.rule);
@@ -275,7 +274,7 @@ static void measure_steps(struct delta *delta) {
         .rate = atomic_load(&delta->rate),
         .weights = delta->weights,
         .base = delta->base,
-        .news = delta->moved,
+        .news = whole_news(delta),
         .squares =
             squares < 0 ? NULL : delta->state + (size_t)squares * config->model->parameter_count,
     };
