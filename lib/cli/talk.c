@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/cpu.h"
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/printable.h"
@@ -43,6 +44,7 @@ static void reserve_standard(void) {
 
 void talk_begin(void) {
     mem_begin();
+    cpu_flush_subnormals();
     reserve_standard();
     signal(SIGXFSZ, SIG_IGN);
 }

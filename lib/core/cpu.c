@@ -2,6 +2,7 @@
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <xmmintrin.h>
 #endif
 #include <sched.h>
 #include <stdatomic.h>
@@ -72,6 +73,16 @@ enum cpu_level cpu_level(void) {
 
 const char *cpu_level_name(enum cpu_level level) {
     return level_names[level];
+}
+
+void cpu_flush_subnormals(void) {
+#if defined(__x86_64__)
+    enum { ZERO_OPERANDS = 1 << 6, ZERO_RESULTS = 1 << 15 }; // of MXCSR: DAZ and FTZ
+    _mm_setcsr(_mm_getcsr() | ZERO_OPERANDS | ZERO_RESULTS);
+#elif defined(__aarch64__)
+    enum { FLUSH = 1 << 24 }; // of FPCR: FZ
+    __builtin_aarch64_set_fpcr(__builtin_aarch64_get_fpcr() | FLUSH);
+#endif
 }
 
 // Whole processors that the cgroup grants (cgroup v2 cpu.max: "quota period").

@@ -22,6 +22,12 @@ enum cpu_level cpu_level(void);
 bool cpu_is_plain(void);
 const char *cpu_level_name(enum cpu_level level);
 
+// From here on this thread, and those that it starts, take numbers nearer to 0 than FLT_MIN (of
+// doubles: DBL_MIN) for 0, as operands and as results. What dies away, such as the velocity of a
+// weight that no gradient reaches any more, would otherwise stay subnormal, and products with it
+// many times as slow. Where the processor cannot, nothing changes.
+void cpu_flush_subnormals(void);
+
 // Processors this process may run on (its affinity mask and its cgroup's quota).
 int cpu_count(void);
 // Bytes of memory that this process may use (the machine's, or its cgroup's limit).

@@ -55,6 +55,33 @@ setup() {
     [ ! -e run/latest ]
 }
 
+# How many numbers of a tensor are subnormal, and how many are normal.
+subnormal_and_normal() { # RUN TENSOR
+    python - "$1/latest/model.safetensors" "$2" <<'END'
+import json, struct, sys
+raw = open(sys.argv[1], "rb").read()
+end = 8 + struct.unpack("<Q", raw[:8])[0]
+begin, stop = json.loads(raw[8:end])[sys.argv[2]]["data_offsets"]
+numbers = [abs(x) for x, in struct.iter_unpack("<f", raw[end + begin : end + stop])]
+print(sum(0 < x < 2 ** -126 for x in numbers), sum(x >= 2 ** -126 for x in numbers))
+END
+}
+
+# Gradients of 1e-19 at most, whose squares are subnormal.
+@test "what an optimizer keeps is never subnormal, on one machine and on servers" {
+    local run
+    printf '%s\n' "input 1x28x28 ops='scale 1e-20'" 'softmax units=10' >faint.net
+    run_ok adam-prep draw 40 --seed 1 -q -o drawn.arec
+    run_ok adam-worker -q --model faint.net --data drawn.arec --optimizer rmsprop --epochs 2 --out alone
+    printf '%s\n' 'model = faint.net' 'data = drawn.arec' 'optimizer = rmsprop' 'push = gradient' \
+        'epochs = 2' >faint.conf
+    run_ok adam-ctl up faint.conf --quiet --out many
+    for run in alone many; do
+        [ "$(subnormal_and_normal $run rmsprop.softmax1.weight)" = '0 0' ]
+        [ "$(subnormal_and_normal $run rmsprop.softmax1.bias)" = '0 10' ]
+    done
+}
+
 # The usual rates of rules with means suit this net, that of the others is low for ten epochs.
 rate_of() {
     [[ $1 = @(rmsprop|adam|adamw) ]] || echo --rate 0.02

@@ -1,4 +1,5 @@
-// Random streams, hashes, strict numbers, near misses, arenas, errors, crews.
+// Random streams, hashes, strict numbers, near misses, arenas, errors, crews, subnormal numbers.
+#include <float.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,6 +10,7 @@
 
 #include "../helper/tap.h"
 #include "core/columns.h"
+#include "core/cpu.h"
 #include "core/crew.h"
 #include "core/error.h"
 #include "core/grow.h"
@@ -321,6 +323,29 @@ static void test_crew(struct tap *tap) {
     });
 }
 
+// Half of the least normal float, which no compiler may compute.
+static void *halve(void *self) {
+    volatile float least = FLT_MIN;
+    *(float *)self = least / 2;
+    return NULL;
+}
+
+static void test_subnormals(struct tap *tap) {
+    TEST(tap, "subnormal numbers are zero, also of threads that begin later", {
+        float half = -1;
+        struct error err = {0};
+        halve(&half);
+        CHECK(tap, half > 0);
+        volatile float kept = half;
+        cpu_flush_subnormals();
+        halve(&half);
+        CHECK(tap, half == 0 && kept * 4 == 0); // as a result and as an operand
+        half = -1;
+        CHECK_INT(tap, crew_work(1, halve, &half, &err), STATUS_OK);
+        CHECK(tap, half == 0);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_random(&tap);
@@ -335,5 +360,6 @@ int main(void) {
     test_columns(&tap);
     test_error(&tap);
     test_crew(&tap);
+    test_subnormals(&tap); // the last: it changes this thread
     return tap_done(&tap);
 }
