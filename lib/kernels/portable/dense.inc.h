@@ -52,7 +52,7 @@ static void dense_step(float *weights, float *state, const struct dense_errors *
         .state = state,
         .update = u,
     });
-    else if (u->rule == RULE_SGD) dense_tiles_sgd(weights, e, u);
+    else if (u->rule == RULE_SGD || e->n <= DENSE_STEP_MOST) dense_tiles_step(weights, state, e, u);
     else dense_products_step(weights, state, e, u);
 }
 

@@ -2,9 +2,9 @@
 // read. No weight is packed.
 //
 // A strip of weights, up to TILE_DEPTH rows x 3 vectors, first adds to the error gradients of the
-// inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE rows at a time. More
-// than TILES_MOST samples go part by part: first the error gradients of all of them, then the
-// steps.
+// inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE rows at a time, from
+// sums in registers. More than TILES_MOST samples go part by part: first the error gradients of
+// all of them, then the steps, which only those of sgd can.
 //
 // With scratch and enough units to pay for it, inputs and their error gradients are copied once to
 // panels as wide as a strip, sample behind sample. In rows of 2560 inputs, 10 KB apart, the lines
@@ -37,16 +37,16 @@ enum {
 
 // A strip of weights of one group of rows.
 struct weight_strip {
-    float *w;        // rows, `inputs` apart
-    const float *x;  // n samples, `row` apart
-    float *dx;       // likewise
-    const float *dy; // n samples, TILE_DEPTH apart
+    float *w;                    // rows, `inputs` apart
+    float *state;                // of the weights, likewise; NULL: by sgd
+    const struct update *update; // the step; NULL: error gradients alone
+    const float *x;              // n samples, `row` apart
+    float *dx;                   // likewise
+    const float *dy;             // n samples, TILE_DEPTH apart
     size_t inputs, depth, row;
     size_t panel;       // from the inputs of one strip to those of the next
     int n, rows, count; // count: inputs, less than LANES where there is one vector
     bool first;         // dx holds nothing yet
-    bool stays;         // error gradients alone, no step
-    float rate, decay;
     const float *ahead; // weights to ask for, when they stream; NULL: none
 };
 
@@ -85,9 +85,39 @@ __attribute__((always_inline)) static inline void errors_tile(int samples, int v
             store_part(dx + (size_t)a * s->row + v * LANES, sum[a][v], count);
 }
 
+__attribute__((always_inline)) static inline void sgd_tile(int rows, int vectors,
+                                                           const struct weight_strip *s,
+                                                           vector sum[][3], float *w, int count) {
+    float rate = s->update->rate, decay = s->update->decay;
+#pragma GCC unroll 8
+    for (int a = 0; a < rows; a++)
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++) {
+            float *at = w + (size_t)a * s->inputs + v * LANES;
+            vector old = load_part(at, count);
+            store_part(at, old - rate * (sum[a][v] + decay * old), count);
+        }
+}
+
+// By any other rule: row by row.
+__attribute__((always_inline)) static inline void rule_tile(int rows, int vectors,
+                                                            const struct weight_strip *s,
+                                                            vector sum[][3], float *w, float *state,
+                                                            int count) {
+    float gradient[TILE_WIDTH] __attribute__((aligned(64)));
+#pragma GCC unroll 8
+    for (int a = 0; a < rows; a++) {
+#pragma GCC unroll 3
+        for (int v = 0; v < vectors; v++)
+            *(vector *)(gradient + v * LANES) = sum[a][v];
+        update(w + (size_t)a * s->inputs, state + (size_t)a * s->inputs, gradient,
+               (size_t)(vectors == 1 ? count : TILE_WIDTH), s->update);
+    }
+}
+
 // The gradient of `rows` rows from row r on, and their step. Meanwhile weights of the next
 // strip are asked for, line by line, unless they stream.
-__attribute__((always_inline)) static inline void step_tile(int rows, int vectors,
+__attribute__((always_inline)) static inline void step_tile(int rows, int vectors, bool plain,
                                                             const struct weight_strip *s, int r) {
     vector sum[TILE_SIDE][3] = {0};
     int count = vectors == 1 ? s->count : LANES, lines = s->ahead ? 0 : rows * vectors;
@@ -106,14 +136,10 @@ __attribute__((always_inline)) static inline void step_tile(int rows, int vector
             for (int v = 0; v < vectors; v++)
                 sum[a][v] += dy[a] * input[v];
     }
-#pragma GCC unroll 8
-    for (int a = 0; a < rows; a++)
-#pragma GCC unroll 3
-        for (int v = 0; v < vectors; v++) {
-            float *at = w + (size_t)a * s->inputs + v * LANES;
-            vector old = load_part(at, count);
-            store_part(at, old - s->rate * (sum[a][v] + s->decay * old), count);
-        }
+    if (plain)
+        sgd_tile(rows, vectors, s, sum, w, count);
+    else
+        rule_tile(rows, vectors, s, sum, w, s->state + (size_t)r * s->inputs, count);
 }
 
 typedef void tile_work(const struct weight_strip *, int);
@@ -125,11 +151,17 @@ typedef void tile_work(const struct weight_strip *, int);
     HOGWILD static void errors_edge_##a(const struct weight_strip *s, int i) {                     \
         errors_tile(a, 1, s, i);                                                                   \
     }                                                                                              \
-    HOGWILD static void step_tile_##a(const struct weight_strip *s, int r) {                       \
-        step_tile(a, 3, s, r);                                                                     \
+    HOGWILD static void sgd_tile_##a(const struct weight_strip *s, int r) {                        \
+        step_tile(a, 3, true, s, r);                                                               \
     }                                                                                              \
-    HOGWILD static void step_edge_##a(const struct weight_strip *s, int r) {                       \
-        step_tile(a, 1, s, r);                                                                     \
+    HOGWILD static void sgd_edge_##a(const struct weight_strip *s, int r) {                        \
+        step_tile(a, 1, true, s, r);                                                               \
+    }                                                                                              \
+    HOGWILD static void rule_tile_##a(const struct weight_strip *s, int r) {                       \
+        step_tile(a, 3, false, s, r);                                                              \
+    }                                                                                              \
+    HOGWILD static void rule_edge_##a(const struct weight_strip *s, int r) {                       \
+        step_tile(a, 1, false, s, r);                                                              \
     }
 #define DENSE_TILES(name) name##_1, name##_2, name##_3, name##_4
 DENSE_TILE(1)
@@ -149,8 +181,10 @@ DENSE_TILE(8)
 // Of whole strips, and of those of one vector.
 static tile_work *const errors_tiles[2][TILE_SIDE] = {{DENSE_TILES(errors_tile)},
                                                       {DENSE_TILES(errors_edge)}};
-static tile_work *const step_tiles[2][TILE_SIDE] = {{DENSE_TILES(step_tile)},
-                                                    {DENSE_TILES(step_edge)}};
+// Of sgd, and of any other rule.
+static tile_work *const step_tiles[2][2][TILE_SIDE] = {
+    {{DENSE_TILES(sgd_tile)}, {DENSE_TILES(sgd_edge)}},
+    {{DENSE_TILES(rule_tile)}, {DENSE_TILES(rule_edge)}}};
 
 // In as few tiles as there can be.
 static void over_tiles(tile_work *const *work, const struct weight_strip *s, int count) {
@@ -161,8 +195,8 @@ static void over_tiles(tile_work *const *work, const struct weight_strip *s, int
 static void step_strip(struct weight_strip s, bool edge) {
     if (s.dx)
         over_tiles(errors_tiles[edge], &s, s.n);
-    if (!s.stays)
-        over_tiles(step_tiles[edge], &s, s.rows);
+    if (s.update)
+        over_tiles(step_tiles[s.state != NULL][edge], &s, s.rows);
 }
 
 // Error gradients of rows, sample by sample, TILE_DEPTH apart.
@@ -187,13 +221,14 @@ static int dense_depth(const struct dense_errors *e) {
 }
 
 // Steps units [first, last), with inputs and error gradients laid out as in `all`.
-static void tiles_sgd_units(const struct weight_strip *all, float *weights, float *dy,
-                            const struct dense_errors *e, int first, int last) {
+static void tiles_units(const struct weight_strip *all, float *weights, float *dy,
+                        const struct dense_errors *e, int first, int last) {
     struct weight_strip s = *all;
     for (int r = first; r < last; r += (int)s.depth) {
         s.first = r == e->first && !e->add;
         s.rows = last - r < (int)s.depth ? last - r : (int)s.depth;
         s.w = weights + (size_t)r * s.inputs;
+        s.state = all->state ? all->state + (size_t)r * s.inputs : NULL;
         s.ahead = tiles_stream(e) ? s.w + s.depth * s.inputs : NULL;
         s.x = all->x;
         s.dx = all->dx;
@@ -204,6 +239,7 @@ static void tiles_sgd_units(const struct weight_strip *all, float *weights, floa
             step_strip(s, edge);
             size_t on = edge ? (size_t)s.count : s.panel;
             s.w += s.count, s.x += on;
+            s.state = s.state ? s.state + s.count : NULL;
             s.dx = s.dx ? s.dx + on : NULL;
             s.ahead = s.ahead ? s.ahead + s.count * s.rows : NULL;
         }
@@ -231,15 +267,15 @@ static void tiles_in_panels(struct weight_strip *s, const struct dense_errors *e
     s->panel = n * TILE_WIDTH;
     s->dx = e->dx ? e->scratch : NULL;
     s->x = e->scratch + cuts(e->inputs, TILE_WIDTH) * s->panel;
-    if (!s->stays)
+    if (s->update)
         pack_panels((float *)s->x, e->x, n, inputs);
     if (e->dx && e->add)
         pack_panels(s->dx, e->dx, n, inputs);
 }
 
-// Computes dx, unless it is NULL, and the step, unless the weights stay.
-static void tiles_pass(float *weights, const struct dense_errors *e, float rate, float decay,
-                       bool stays) {
+// Computes dx and the step, unless it is NULL.
+static void tiles_pass(float *weights, float *state, const struct dense_errors *e,
+                       const struct update *u) {
     float dy[TILE_ERRORS];
     bool panels = e->scratch && dense_step_scratch(e->n, e->units, e->inputs) > 0;
     struct weight_strip s = {.x = e->x,
@@ -250,13 +286,12 @@ static void tiles_pass(float *weights, const struct dense_errors *e, float rate,
                              .row = (size_t)e->inputs,
                              .panel = TILE_WIDTH,
                              .n = e->n,
-                             .stays = stays,
-                             .rate = rate,
-                             .decay = decay};
+                             .state = state,
+                             .update = u};
     if (panels)
         tiles_in_panels(&s, e);
-    tiles_sgd_units(&s, weights, dy, e, e->first, e->units);
-    tiles_sgd_units(&s, weights, dy, e, 0, e->first);
+    tiles_units(&s, weights, dy, e, e->first, e->units);
+    tiles_units(&s, weights, dy, e, 0, e->first);
     if (panels && e->dx)
         unpack_panels(e->dx, s.dx, (size_t)e->n, (size_t)e->inputs);
 }
@@ -272,20 +307,24 @@ static struct dense_errors tiles_part(const struct dense_errors *e, int parts, i
     return part;
 }
 
-static void dense_tiles_sgd(float *weights, const struct dense_errors *e, const struct update *u) {
+// By sgd the steps of parts add up to that of all; for other rules there may be one part only.
+static void dense_tiles_step(float *weights, float *state, const struct dense_errors *e,
+                             const struct update *u) {
     int parts = cuts(e->n, TILES_MOST);
     if (parts == 1) {
-        tiles_pass(weights, e, u->rate, u->decay, false);
+        tiles_pass(weights, u->rule == RULE_SGD ? NULL : state, e, u);
         return;
     }
     for (int i = 0; e->dx && i < parts; i++) {
         struct dense_errors part = tiles_part(e, parts, i);
-        tiles_pass(weights, &part, 0, 0, true);
+        tiles_pass(weights, NULL, &part, NULL);
     }
+    struct update step = *u;
     for (int i = 0; i < parts; i++) {
         struct dense_errors part = tiles_part(e, parts, i);
         part.dx = NULL;
-        tiles_pass(weights, &part, u->rate, i == 0 ? u->decay : 0, false);
+        tiles_pass(weights, NULL, &part, &step);
+        step.decay = 0;
     }
 }
 
