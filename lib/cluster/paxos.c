@@ -39,7 +39,7 @@ struct paxos {
     bool ready;   // its first state is committed
     bool pending; // a proposal is on its way
     uint64_t heard[PAXOS_MEMBERS_MAX];
-    uint64_t answered[PAXOS_MEMBERS_MAX]; // when what each of them answered was sent
+    uint64_t answered[PAXOS_MEMBERS_MAX]; // when what each answered was sent, under this ballot
     uint64_t inherited;                   // the latest `led` of those who promised
 
     bool known; // the newest committed state is known
@@ -282,8 +282,10 @@ static void become_leader(struct paxos *p, uint64_t now, struct paxos_output *ou
     p->leader = p->config.id;
     p->followed = now + p->config.election;
     p->deadline = now + p->config.heartbeat;
-    for (uint32_t i = 0; i < p->config.members; i++)
+    for (uint32_t i = 0; i < p->config.members; i++) {
         p->heard[i] = now;
+        p->answered[i] = 0;
+    }
     propose_value(p, p->best.version, p->best.bytes, p->best.length, out);
 }
 

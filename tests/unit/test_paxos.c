@@ -510,11 +510,20 @@ static void test_deaf(struct tap *tap) {
         paxos_close(member[i]);
 }
 
+// The one message of this step to this member, or NULL.
+static const struct proto_paxos *message_of(const struct paxos_output *out, uint16_t step,
+                                            uint32_t to) {
+    for (uint32_t i = 0; i < out->count; i++)
+        if (out->messages[i].step == step && out->messages[i].to == to)
+            return &out->messages[i];
+    return NULL;
+}
+
 // Member 0 of five leads; then three answer it, then nobody.
 static void test_confirmed(struct tap *tap) {
     struct paxos_config config = alone;
     struct paxos *member[5] = {NULL};
-    struct paxos_output out, ignored;
+    struct paxos_output out, answer, ignored;
     config.members = 5;
     for (config.id = 0; config.id < 5; config.id++)
         CHECK_INT(tap, paxos_open(&member[config.id], &config, &new_record, 0, NULL), 0);
@@ -548,17 +557,26 @@ static void test_confirmed(struct tap *tap) {
         CHECK_INT(tap, paxos_standing(member[2]), PAXOS_LEADER);
         CHECK_INT(tap, paxos_inherited(member[2]), 1150);
     });
+    TEST(tap, "under a higher ballot answers to the one before confirm nothing", {
+        const struct proto_paxos reject = {.step = PROTO_PAXOS_REJECT, .from = 4, .ballot = 0x904};
+        paxos_receive(member[0], &reject, 1310, &out);
+        uint64_t ballot = paxos_record(member[0]).promised;
+        CHECK(tap, ballot > reject.ballot);
+        for (uint32_t i = 1; i < 3; i++) {
+            const struct proto_paxos promise = {
+                .step = PROTO_PAXOS_PROMISE, .from = i, .ballot = ballot};
+            paxos_receive(member[0], &promise, 1320, &out);
+        }
+        CHECK_INT(tap, paxos_standing(member[0]), PAXOS_LEADER);
+        for (uint32_t i = 1; i < 3; i++) {
+            CHECK_INT(tap, paxos_confirmed(member[0], 1330), 0);
+            paxos_receive(member[i], message_of(&out, PROTO_PAXOS_ACCEPT, i), 1330, &answer);
+            paxos_receive(member[0], message_of(&answer, PROTO_PAXOS_ACCEPTED, 0), 1330, &ignored);
+        }
+        CHECK_INT(tap, paxos_confirmed(member[0], 1330), 1320);
+    });
     for (int i = 0; i < 5; i++)
         paxos_close(member[i]);
-}
-
-// The one message of this step to this member, or NULL.
-static const struct proto_paxos *message_of(const struct paxos_output *out, uint16_t step,
-                                            uint32_t to) {
-    for (uint32_t i = 0; i < out->count; i++)
-        if (out->messages[i].step == step && out->messages[i].to == to)
-            return &out->messages[i];
-    return NULL;
 }
 
 // Member 0 of five leads; member 4 lost its disk, and asks for its vote.
