@@ -96,6 +96,7 @@ def main():
     parser.add_argument('--seeds', type=int, nargs='+', default=[1])
     choice = parser.parse_args()
     torch.set_num_threads(choice.threads)
+    torch.set_flush_denormal(True) # as ours do
     data, test = load(choice.data, choice.net), load(choice.test, choice.net)
     for seed in choice.seeds:
         train(choice, seed, data, test)
