@@ -21,6 +21,7 @@ struct batcher {
     pthread_cond_t came;
     struct row closed, open; // requests that wait for `open`, and for a pass
     int waiting;             // samples of `open` that no thread has taken
+    int computing;           // threads
     bool ends;
     struct hand *hands; // the threads
     int threads, started;
@@ -110,6 +111,13 @@ static void leave_samples(struct batcher *b, const struct hand *hand, int n) {
     }
 }
 
+// Whether to take what there is: a batch, or less where nobody computes, or where the oldest has
+// waited long enough.
+static bool is_due(const struct batcher *b, double now) {
+    return b->open.first && (b->waiting >= b->batch || b->computing == 0 || b->ends ||
+                             now >= b->open.first->since + b->window);
+}
+
 // What the thread should do next, with the lock: true while there will be something.
 static bool wait_for_samples(struct batcher *b) {
     for (;;) {
@@ -119,10 +127,9 @@ static bool wait_for_samples(struct batcher *b) {
         }
         if (b->ends && !b->open.first)
             return false;
-        double now = clock_seconds(), end = b->open.first ? b->open.first->since + b->window : -1;
-        if (b->open.first && (b->waiting >= b->batch || now >= end || b->ends))
+        if (is_due(b, clock_seconds()))
             return true;
-        wait_until(b, end);
+        wait_until(b, b->open.first ? b->open.first->since + b->window : -1);
     }
 }
 
@@ -132,10 +139,12 @@ static void *work(void *argument) {
     pthread_mutex_lock(&b->lock);
     while (wait_for_samples(b)) {
         int n = take_samples(b, hand);
+        b->computing++;
         pthread_mutex_unlock(&b->lock);
         score_samples(b, hand, n);
         leave_samples(b, hand, n);
         pthread_mutex_lock(&b->lock);
+        b->computing--;
     }
     pthread_mutex_unlock(&b->lock);
     return NULL;

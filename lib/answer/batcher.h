@@ -1,5 +1,5 @@
-// Requests that share passes: samples of requests that come within a moment of each other, or
-// while all threads compute, go through the model together.
+// Requests that share passes: samples of requests that come while a thread computes go through
+// the model together, after its pass, or by another thread when they have waited for a moment.
 //
 // Threads: batcher_put may be called by any; `open` and `done` of a request by a thread of the
 // batcher, one after the other.
@@ -26,7 +26,7 @@ struct ask {
     struct ask *next;
 };
 
-// `window`: seconds that a sample waits at most for others to share its pass. STATUS_IO: out of
+// `window`: seconds that a sample waits at most for a pass, if a thread is free. STATUS_IO: out of
 // memory, or no thread could be started.
 int batcher_open(struct batcher **out, struct predictor *predictor, int threads, double window,
                  struct error *err);

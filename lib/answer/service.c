@@ -13,7 +13,7 @@
 #include "core/mem.h"
 
 enum { HEAD_MOST = 32768 }; // bytes of memory for a request's line and headers
-// Seconds that samples wait for others to share their pass.
+// Seconds that samples wait for the pass of others, where another thread is free.
 #define WINDOW 0.001
 // Seconds for which silent callers are still heard once the service ends, so that who sends a
 // request on an open connection right then has its answer.
