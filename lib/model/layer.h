@@ -72,6 +72,7 @@ struct layer_type {
     bool output;    // ends a model: softmax, logistic, linear
     enum goal goal; // of an output
     bool stops;     // no error gradients pass it
+    bool sum;       // of its inputs, whose error gradients are those of its outputs
     int together;   // samples that it looks at together where it learns; 0: each by itself
     enum layer_layout layout;
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat and add; 0 for input
@@ -81,7 +82,8 @@ struct layer_type {
     bool activation, maximum;
     unsigned acts;
     bool back_reads_x, back_reads_y;
-    bool back_over_x; // it has read all that it wants of x where it writes dx, which may be there
+    bool back_keeps_dy; // it changes dy for an activation or dropout at most
+    bool back_over_x;   // it has read all that it wants of x where it writes dx, which may be there
     bool undoes_relu; // it can take error gradients back through the relu below it, see pass.undoes
     bool bands;       // its passes may be of some rows of one block (pass.window)
     bool pixelwise;   // an output, or error gradient, depends on its own pixel of all maps alone

@@ -43,7 +43,7 @@ static void backward_add(const struct pass *pass) {
     size_t n = (size_t)pass->places * shape_size(pass->layer->out);
     pass_activate_back(pass, pass->kept);
     for (int i = 0; i < pass->layer->from_count; i++)
-        if (pass->dx[i])
+        if (pass->dx[i] && pass->dx[i] != pass->dy) // see net_lend.c
             memcpy(pass->dx[i], pass->dy, n * sizeof *pass->dy);
 }
 
@@ -55,6 +55,8 @@ const struct layer_type layer_add = {
     .layout = LAYOUT_FOLLOW,
     .inputs_most = LAYER_INPUTS_MAX,
     .acts = ACTS_ALL,
+    .sum = true,
+    .back_keeps_dy = true,
     .team_cut = pass_team_cut_rows,
     .shape = shape_add,
     .grain = share_any,

@@ -246,6 +246,7 @@ const struct layer_type layer_batchnorm = {
     .inputs_most = 1,
     .acts = ACTS_ALL,
     .back_reads_x = true,
+    .back_keeps_dy = true,
     .back_over_x = true,
     .shape = shape_batch,
     .grain = grain_batch,

@@ -370,6 +370,7 @@ const struct layer_type layer_conv = {
     .inputs_most = 1,
     .acts = ACTS_ALL,
     .back_reads_x = true,
+    .back_keeps_dy = true,
     .undoes_relu = true,
     .bands = true,
     .shape = shape_conv,

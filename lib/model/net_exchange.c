@@ -1,30 +1,37 @@
 // How a net passes an exchange layer, step by step: it begins, sends each other partition what that
 // takes, and puts what each has sent in its place, always in the order of their numbers, so that
 // sums do not depend on who was first.
+#include "core/invariant.h"
 #include "kernels/kernels.h"
 #include "model/exchange.h"
 #include "model/net_inside.h"
+
+// The next reader's, from reader *i and its input *j on; NULL: there is none.
+static const float *next_errors(const struct net *net, const struct pass *pass, int *i, int *j) {
+    for (; *i < net->model->layer_count; ++*i, *j = 0)
+        for (; net->nodes[*i].wanted && *j < net->nodes[*i].pass.layer->from_count; ++*j)
+            if (net->nodes[*i].pass.layer->from[*j] == pass->layer->index)
+                return net->nodes[*i].errors[(*j)++];
+    return NULL;
+}
 
 void net_gather_errors(const struct net *net, const struct node *node) {
     const struct pass *pass = &node->pass;
     size_t size = (size_t)pass->places * shape_size(pass->layer->out);
     size_t at = (size_t)(pass->dy - node->dy);
-    const float *first = NULL;
-    int seen = 0;
-    for (int i = pass->layer->index + 1; i < net->model->layer_count; i++) {
-        const struct node *reader = &net->nodes[i];
-        for (int j = 0; reader->wanted && j < reader->pass.layer->from_count; j++) {
-            if (reader->pass.layer->from[j] != pass->layer->index)
-                continue;
-            const float *errors = reader->errors[j] + at;
-            if (++seen == 1)
-                first = errors;
-            else if (seen == 2)
-                pass->kernels->add(pass->dy, first, errors, size);
-            else
-                pass->kernels->axpy(pass->dy, errors, size, 1);
-        }
+    int i = pass->layer->index + 1, j = 0;
+    const float *first = next_errors(net, pass, &i, &j), *second = next_errors(net, pass, &i, &j);
+    const float *more = next_errors(net, pass, &i, &j);
+    INVARIANT(first && second);
+    if (node->undoes && !more) {
+        pass->kernels->add_above(pass->dy, first + at, second + at, pass->y, size);
+        return;
     }
+    pass->kernels->add(pass->dy, first + at, second + at, size);
+    for (; more; more = next_errors(net, pass, &i, &j))
+        pass->kernels->axpy(pass->dy, more + at, size, 1);
+    if (node->undoes)
+        pass->kernels->acts[ACT_RELU].back(pass->dy, pass->y, size, 0);
 }
 
 static struct block_range all_blocks(const struct net *net) {

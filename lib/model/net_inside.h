@@ -1,6 +1,7 @@
 // What a net is made of. Inside lib/model/net*.c only.
 //
 //   net_open.c    which buffers there are, and whom they serve
+//   net_lend.c    error gradients that several layers have in one place
 //   net_layout.c  where in them one part of a pass reads and writes
 //   net_bands.c   the same for some rows of it
 //   net_team.c    passes of several threads, each a part of every layer
@@ -32,8 +33,12 @@ struct node {
     struct fused fused;
     bool wanted, blocked;
     bool taken;                      // somebody took its gradient as a product (net_offer)
+    uint32_t lends;                  // bits of the inputs whose error gradients are its own
+    bool lent;                       // of a sum that reads it (net_lend.c),
+    int borrows;                     // which is the only one that writes any; 0: it is not
     int readers;                     // layers that read its output,
-    int writers;                     // and those of them that write error gradients of it
+    int writers;                     // and those of them that write error gradients of it;
+    bool undoes;                     // several: adding these up takes them through its relu
     float *y, *dy, *kept;            // of all samples
     float *turned[LAYER_INPUTS_MAX]; // copies of inputs
     float *errors[LAYER_INPUTS_MAX]; // where the error gradients of inputs go; NULL: nowhere
@@ -119,6 +124,11 @@ bool net_in_parts(const struct model *model);
 size_t net_input_size(const struct net *net, const struct node *reader, const struct layer *layer,
                       int j);
 
+// Decides which error gradients lie in those of a sum, and where all have their buffers connects
+// them.
+void net_lend(struct net *net);
+void net_connect_lent(struct net *net);
+
 // Decides how n samples are laid out.
 void net_lay_out(struct net *net, int n);
 // Brings the pass of a layer to a part of the samples.
@@ -138,7 +148,8 @@ void net_view_band(struct net *net, struct node *node, struct block_range range,
                    enum net_pass pass);
 
 // Of the pass in hand: that of an exchange layer, as far as it can. False: it waits. And adds up
-// what the readers of a layer, two at least, have written for it.
+// what the readers of a layer, two at least, have written for it; and takes it back through its
+// relu where that is wanted.
 bool net_exchange(struct net *net, struct node *node);
 void net_gather_errors(const struct net *net, const struct node *node);
 

@@ -48,7 +48,8 @@ static void mark_brief(struct net *net, int i) {
     struct node *node = &net->nodes[i];
     bool within = node->last > node->first + 1 && node->readers > 0;
     node->y_brief = within && (net->mode != NET_TRAIN || node->fused.spent);
-    node->dy_brief = within && (node->fused.spent || !node->fused.over); // for y is not
+    node->dy_brief = within && !node->lends && !node->lent &&
+                     (node->fused.spent || !node->fused.over); // for y is not
     for (int r = i + 1; r < net->model->layer_count; r++)
         for (int j = 0; j < net->model->layers[r].from_count; j++) {
             const struct node *reader = &net->nodes[r];

@@ -14,6 +14,13 @@ static bool is_wanted(const struct layer *layer, const struct node *nodes) {
     return wanted && !layer->type->stops;
 }
 
+// Whether the error gradients of several readers come through the layer's relu as they are added
+// up.
+static bool gathers_relu(const struct layer *layer, const struct node *node) {
+    return node->writers > 1 && node->fused.act == ACT_RELU && layer->dropout == 0 &&
+           !layer->type->maximum;
+}
+
 // Whether anything at or below each layer learns, who reads it, whether it may be laid
 // out in blocks, and what it does for its neighbours.
 static bool mark_nodes(const struct model *model, enum net_mode mode, struct node *nodes) {
@@ -34,6 +41,7 @@ static bool mark_nodes(const struct model *model, enum net_mode mode, struct nod
     for (int i = 0; whole && i < model->layer_count; i++) {
         nodes[i].readers = readers[i];
         nodes[i].fused = fused[i];
+        nodes[i].undoes = gathers_relu(&model->layers[i], &nodes[i]);
     }
     free(blocked), free(readers), free(fused);
     return whole;
@@ -45,7 +53,7 @@ static bool mark_nodes(const struct model *model, enum net_mode mode, struct nod
 static void take_branch_errors(struct net *net, struct node *node, const struct layer *layer) {
     for (int j = 0; j < layer->from_count; j++) {
         const struct node *from = net_from(net, layer, j);
-        if (from->wanted && from->writers > 1)
+        if (from->wanted && from->writers > 1 && !(node->lends >> j & 1))
             node->errors[j] =
                 arena_take(&net->arena, net_input_size(net, from, layer, j), sizeof(float));
     }
@@ -77,7 +85,7 @@ static void take_outputs(struct net *net, struct node *node, const struct layer 
     }
     if (layer->type->forward)
         node->y = arena_take(&net->arena, size, sizeof(float));
-    if (errors)
+    if (errors && !node->borrows)
         node->dy = node->fused.over ? node->y : arena_take(&net->arena, size, sizeof(float));
 }
 
@@ -123,7 +131,7 @@ static void connect_passes(struct net *net) {
         pass->trains = net->mode == NET_TRAIN;
         pass->act = node->fused.act;
         pass->slope = node->fused.slope;
-        pass->undone = node->fused.undone;
+        pass->undone = node->fused.undone || node->undoes;
         pass->undoes = node->fused.undoes;
         pass->threads = 1;
         for (int j = 0; j < pass->layer->from_count; j++) {
@@ -141,6 +149,8 @@ static bool measure_arena(struct net *net, const struct model *model, int most,
     net->nodes = mem_zeroed((size_t)model->layer_count, sizeof *net->nodes);
     if (!net->nodes || !mark_nodes(model, mode, net->nodes))
         return false;
+    if (mode == NET_TRAIN)
+        net_lend(net);
     take_buffers(net);
     return true;
 }
@@ -167,6 +177,7 @@ int net_open(struct net **out, const struct model *model, const struct kernels *
                          model->name, bytes);
     }
     take_buffers(net);
+    net_connect_lent(net);
     net->kernels = kernels;
     connect_passes(net);
     *out = net;

@@ -186,6 +186,10 @@ int main(void) {
           UNDER "conv a maps=3 kernel=3 pad=1 act=tanh from=base\n"
                 "conv b maps=2 kernel=5 pad=2 act=sigmoid from=base\n"
                 "concat both from=a,b,base\nconv maps=4 kernel=3 act=tanh" OVER);
+    check(&tap, "a relu that two layers read, and one that three do",
+          UNDER "conv a maps=4 kernel=3 pad=1 act=relu from=base\n"
+                "conv b maps=4 kernel=3 pad=1 act=relu from=a\nconv c maps=4 kernel=1 from=b\n"
+                "add d from=a,b\nadd from=b,c,d\n" OVER);
     check(&tap, "a sum of branches, activated",
           UNDER "conv a maps=4 kernel=3 pad=1 act=tanh from=base\n"
                 "conv b maps=4 kernel=5 pad=2 from=base\n"

@@ -605,6 +605,12 @@ static void test_vectors(struct family *f) {
         wanted[i] = (double)y[i] + 2 * (double)x[i], sum += (double)x[i] * (double)x[i];
     f->k->axpy(y, x, N, 2);
     near_all(f, "axpy", y, wanted, N);
+    float *sum_of = noise(f, N), *mask = noise(f, N);
+    mask[3] = 0;
+    for (int i = 0; i < N; i++)
+        wanted[i] = mask[i] > 0 ? (double)x[i] + (double)y[i] : 0;
+    f->k->add_above(sum_of, x, y, mask, N);
+    near_all(f, "add_above", sum_of, wanted, N);
     CHECK_NEAR(f->tap, f->k->sum_squares(x, N), sum, 1e-9);
     for (int i = 0; i < N; i++)
         wanted[i] = (double)y[i] * (double)x[i];
@@ -615,7 +621,7 @@ static void test_vectors(struct family *f) {
     CHECK(f->tap, !f->k->finite(x, N));
     x[52] = 0, x[3] = NAN;
     CHECK(f->tap, !f->k->finite(x, N));
-    free(x), free(y), free(bias);
+    free(x), free(y), free(bias), free(sum_of), free(mask);
 }
 
 // Wherever the largest number is, and the one that is none.

@@ -231,6 +231,9 @@ int main(void) {
                   "dense units=9 act=tanh dropout=0.5\n" OUT);
     check_many(&tap, "a layer whose weights are too many to be used block by block",
                IN "conv maps=6 kernel=3\nmaxpool size=3\nconv maps=300 kernel=3\nrelu\n" OUT);
+    check_many(&tap, "a sum in a stack, of what it reads from above and from within",
+               IN "conv maps=6 kernel=3\nmaxpool size=3\nconv b maps=300 kernel=3 act=relu\n"
+                  "conv c maps=300 kernel=1 groups=300\nadd from=c,b act=relu\nlrn size=3\n" OUT);
     check_many(&tap, "errors that go on through a relu where they are written",
                IN "conv maps=20 kernel=3 pad=1 act=relu\nlrn size=3\n"
                   "conv maps=20 kernel=3 pad=1 act=relu\nconv maps=18 kernel=5 pad=2\nrelu\n"

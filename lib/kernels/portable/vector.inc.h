@@ -13,6 +13,11 @@ static void add(float *y, const float *a, const float *b, size_t n) {
         y[i] = a[i] + b[i];
 }
 
+static void add_above(float *y, const float *a, const float *b, const float *mask, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        y[i] = mask[i] > 0 ? a[i] + b[i] : 0;
+}
+
 static void multiply(float *y, const float *x, size_t n) {
     for (size_t i = 0; i < n; i++)
         y[i] *= x[i];
