@@ -98,9 +98,11 @@ struct kernels {
     // average += share (w - average), of weights that others may change (HOGWILD).
     void (*average)(float *average, const float *w, size_t n, float share);
 
-    // y = a + b; the same where mask is above 0, and 0 elsewhere; y *= x; y += a x; the sum of x^2;
-    // whether all n are finite; the largest |x|, which is not finite when some value is not.
+    // y = a + b; relu(a + b); a + b where mask is above 0, and 0 elsewhere; y *= x; y += a x; the
+    // sum of x^2; whether all n are finite; the largest |x|, which is not finite when some value is
+    // not.
     void (*add)(float *y, const float *a, const float *b, size_t n);
+    void (*add_relu)(float *y, const float *a, const float *b, size_t n);
     void (*add_above)(float *y, const float *a, const float *b, const float *mask, size_t n);
     void (*multiply)(float *y, const float *x, size_t n);
     void (*axpy)(float *y, const float *x, size_t n, float a);

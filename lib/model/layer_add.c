@@ -30,6 +30,10 @@ static void scratch_add(const struct layer *layer, int n, bool train, size_t *ke
 static void forward_add(const struct pass *pass) {
     size_t n = pass_outputs(pass);
     int count = pass->layer->from_count;
+    if (count == 2 && pass->act == ACT_RELU && pass->layer->dropout == 0) {
+        pass->kernels->add_relu(pass->y, pass->x[0], pass->x[1], n);
+        return;
+    }
     if (count == 1)
         memcpy(pass->y, pass->x[0], n * sizeof *pass->y);
     else

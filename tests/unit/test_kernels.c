@@ -611,6 +611,13 @@ static void test_vectors(struct family *f) {
         wanted[i] = mask[i] > 0 ? (double)x[i] + (double)y[i] : 0;
     f->k->add_above(sum_of, x, y, mask, N);
     near_all(f, "add_above", sum_of, wanted, N);
+    for (int i = 0; i < N; i++)
+        wanted[i] = fmax((double)x[i] + (double)y[i], 0);
+    f->k->add_relu(sum_of, x, y, N);
+    near_all(f, "add_relu", sum_of, wanted, N);
+    mask[5] = NAN;
+    f->k->add_relu(sum_of, mask, y, N);
+    CHECK(f->tap, isnan(sum_of[5]));
     CHECK_NEAR(f->tap, f->k->sum_squares(x, N), sum, 1e-9);
     for (int i = 0; i < N; i++)
         wanted[i] = (double)y[i] * (double)x[i];

@@ -29,8 +29,9 @@
     .batch_norm = &batch_norm_plain, .lrn_back = lrn_back, .lcn = lcn, .lcn_back = lcn_back,       \
     .group_norm = group_norm, .group_norm_back = group_norm_back, .softmax = softmax,              \
     .update = update, .updates = updates, .merge = merge, .average = average, .add = add,          \
-    .add_above = add_above, .multiply = multiply, .axpy = axpy, .sum_squares = sum_squares,        \
-    .finite = all_finite, .largest = largest, .multiply_adds = multiply_adds, .read = read_all,
+    .add_relu = add_relu, .add_above = add_above, .multiply = multiply, .axpy = axpy,              \
+    .sum_squares = sum_squares, .finite = all_finite, .largest = largest,                          \
+    .multiply_adds = multiply_adds, .read = read_all,
 
 // A family's table, by its name for people. Those with lanes have a way to predict large dense
 // layers (themes.inc.h).

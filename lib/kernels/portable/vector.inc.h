@@ -13,9 +13,18 @@ static void add(float *y, const float *a, const float *b, size_t n) {
         y[i] = a[i] + b[i];
 }
 
+static void add_relu(float *y, const float *a, const float *b, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        float sum = a[i] + b[i];
+        y[i] = sum < 0 ? 0 : sum; // what is no number stays none
+    }
+}
+
 static void add_above(float *y, const float *a, const float *b, const float *mask, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        y[i] = mask[i] > 0 ? a[i] + b[i] : 0;
+    for (size_t i = 0; i < n; i++) {
+        float sum = a[i] + b[i];
+        y[i] = mask[i] > 0 ? sum : 0;
+    }
 }
 
 static void multiply(float *y, const float *x, size_t n) {
