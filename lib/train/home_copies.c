@@ -245,7 +245,7 @@ int home_copies(struct home **out, const struct home_config *config, struct erro
 
 enum {
     CACHED_FLOATS = 4 << 20, // of all threads: larger models come from memory anyway
-    SMALL_BATCH = 32,        // below it contention costs more than any merging
+    SMALL_BATCH = 16,        // below it contention costs more than any merging
 };
 
 bool home_copies_pay(const struct model *model, int threads, int batch) {
