@@ -94,12 +94,13 @@ lines() {
 }
 
 # What server $1 lost: updates beyond version $2 that it was seen to have, and the seconds at $3, the
-# cut, since it was last seen at that version or an older one: at most so many. What it had is in
-# the metrics of the time before, from line $4 on.
+# cut, since it was last seen at that version or an older one, or since the beginning: at most so
+# many. What it had is in the metrics of the time before, from line $4 on.
 loss() {
     tail -n "+$4" before.jsonl | jq -rs --arg name "$1" --argjson has "$2" --argjson at "$3" '
+        (map(.t) | min) as $begin |
         map(select(.event == "ps" and .name == $name)) | (map(.step) | max) as $had |
-        (map(select(.step <= $has).t) | max) as $last |
+        (map(select(.step <= $has).t) | max // $begin) as $last |
         "\([$had - $has, 0] | max) \($at - $last)"'
 }
 
