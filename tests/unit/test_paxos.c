@@ -427,6 +427,22 @@ static void test_schedules(struct tap *tap, uint32_t members, struct cluster *c)
     });
 }
 
+// Each showed a defect once.
+static void test_known_schedules(struct tap *tap, struct cluster *c) {
+    static const uint64_t seeds[] = {
+        // Answers under two ballots confirmed a leader by a majority that neither had.
+        1057285, 2000006};
+    TEST(tap, "schedules that have shown a defect pass", {
+        for (size_t i = 0; i < sizeof seeds / sizeof *seeds && !*c->fault; i++) {
+            memset(c, 0, sizeof *c);
+            c->seed = seeds[i];
+            c->members = 5;
+            run_schedule(c);
+        }
+        CHECK_TEXT(tap, c->fault, "");
+    });
+}
+
 // One member by hand.
 
 static const struct paxos_config alone = {
@@ -759,6 +775,8 @@ int main(void) {
     static const uint32_t members[] = {3, 5, 7, 2, 4, 6, 1};
     for (size_t i = 0; i < sizeof members / sizeof *members && !*cluster->fault; i++)
         test_schedules(&tap, members[i], cluster);
+    if (!*cluster->fault)
+        test_known_schedules(&tap, cluster);
     test_alone(&tap);
     test_deaf(&tap);
     test_confirmed(&tap);
