@@ -265,6 +265,7 @@ start_unit() {
     start_controller "$third" --set epochs=4000
     wait_for another_leads "$before"
     start_controller "$before" --set epochs=4000
+    wait_for standbys 2 # else the run may be over before it takes part, and it waits for the others
     run_ok adam-ctl down run
     end_controllers 75
 }
