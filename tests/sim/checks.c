@@ -346,12 +346,16 @@ static bool survives(const struct world *w, const struct agreed_state *state, ui
 }
 
 // Whether a member of each bucket lives, in the newest state and in each that may be committed yet.
+// With one copy the joiner lives, too, which its primary may propose to leave the bucket to.
 static bool is_held(const struct world *w, const struct agreed_state *state) {
     bool held = true;
-    for (uint32_t b = 0; state->assigned && b < w->bucket_count; b++)
+    for (uint32_t b = 0; state->assigned && b < w->bucket_count; b++) {
+        uint32_t joiner = w->copies == 1 ? state->places[b].joiner : PROTO_NOBODY;
         held &= living_member(w, state->places[b].primary) ||
                 living_member(w, state->places[b].second) ||
                 living_member(w, state->places[b].third);
+        held &= joiner == PROTO_NOBODY || living_member(w, joiner);
+    }
     return held;
 }
 
