@@ -27,6 +27,8 @@ static bool may_borrow(const struct net *net, const struct node *node, int i) {
     return i > 0 && from->wanted && from->blocked == node->blocked && is_by_itself(net, i);
 }
 
+_Static_assert(LAYER_INPUTS_MAX <= 32, "node.lends has a bit for each input");
+
 static void lend_to(struct net *net, struct node *node, const struct layer *layer, int j) {
     struct node *from = &net->nodes[layer->from[j]];
     node->lends |= 1u << j;

@@ -113,17 +113,17 @@ static double next_due(const struct asker *a, double now) {
 // Sends what is due, as far as connections are free; gives the seconds until the next is.
 static double ask_due(struct asker *a, double now) {
     double due = next_due(a, now);
-    bool free = true;
-    while (free && due <= now) {
+    bool idle = true;
+    while (idle && due <= now) {
         int i = 0;
         while (i < a->connections && a->lines[i].asks)
             i++;
-        free = i < a->connections;
-        if (free)
+        idle = i < a->connections;
+        if (idle)
             send_request(&a->lines[i], &a->texts[a->asked++ % a->files], due);
         due = next_due(a, now);
     }
-    return free ? due - now : PATIENCE;
+    return idle ? due - now : PATIENCE;
 }
 
 static void hear_answers(struct asker *a) {
