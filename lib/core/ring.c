@@ -1,5 +1,6 @@
 #include "core/ring.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 #include "core/mem.h"
@@ -36,11 +37,21 @@ static struct ring_cell *claim_cell(struct ring *ring, _Atomic size_t *end, size
     }
 }
 
+// Its oldest number is still in the cell at `at`, and nobody has begun to take it.
+static bool is_full(struct ring *ring, size_t at) {
+    return atomic_load(&ring->taken) + ring->mask + 1 == at;
+}
+
 bool ring_put(struct ring *ring, uint32_t value) {
     size_t at;
-    struct ring_cell *cell = ring->cells ? claim_cell(ring, &ring->put, 0, &at) : NULL;
-    if (!cell)
+    struct ring_cell *cell;
+    if (!ring->cells)
         return false;
+    while (!(cell = claim_cell(ring, &ring->put, 0, &at)))
+        if (is_full(ring, at))
+            return false;
+        else // a thread has taken that number, and was stopped before it gave the cell back
+            sched_yield();
     cell->value = value;
     atomic_store(&cell->pass, at + 1);
     return true;

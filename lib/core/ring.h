@@ -28,8 +28,10 @@ struct ring { // {0} holds nothing and has no room
 bool ring_open(struct ring *ring, size_t capacity);
 void ring_close(struct ring *ring);
 
-// Any thread. False: full; or empty, or what comes next is only just being put.
+// Any thread. False: as many numbers as there is room for are in it. It waits for a thread that
+// is just emptying the cell that comes next.
 bool ring_put(struct ring *ring, uint32_t value);
+// Any thread. False: empty, or what comes next is only just being put.
 bool ring_take(struct ring *ring, uint32_t *value);
 
 #endif

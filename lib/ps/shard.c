@@ -1,4 +1,5 @@
 #include "core/clock.h"
+#include "core/invariant.h"
 #include "ps/ps_internal.h"
 
 size_t shard_begin(uint32_t shard) {
@@ -35,7 +36,8 @@ bool shard_outlived(const struct ps *ps, const struct shard *shard) {
 void shard_call(struct ps *ps, uint32_t shard) {
     struct crew *crew = &ps->crews[shard % (uint32_t)ps->crew_count];
     if (atomic_fetch_add(&ps->shards[shard].calls, 1) == 0) {
-        ring_put(&crew->ready, shard); // there is room for each of them once
+        bool room = ring_put(&crew->ready, shard); // for each of them once
+        INVARIANT(room);
         gate_open(&crew->gate);
     }
 }

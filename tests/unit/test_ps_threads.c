@@ -323,8 +323,47 @@ static void *ring_takes(void *context) {
     return NULL;
 }
 
+struct put_over { // into the cell that a taker has not given back
+    struct ring *ring;
+    _Atomic bool begun, ended;
+    bool put;
+};
+
+static void *put_over(void *context) {
+    struct put_over *over = context;
+    atomic_store(&over->begun, true);
+    over->put = ring_put(over->ring, 4);
+    atomic_store(&over->ended, true);
+    return NULL;
+}
+
+// A taker of the number 0 is stopped when that is its own and the cell not free yet; others put
+// and take what there is room for.
+static void check_stopped_taker(struct tap *tap, struct ring *ring) {
+    struct put_over over = {.ring = ring};
+    pthread_t thread;
+    uint32_t value;
+    CHECK(tap, ring_open(ring, 4));
+    CHECK(tap, ring_put(ring, 0));
+    atomic_fetch_add(&ring->taken, 1);
+    for (uint32_t i = 1; i < 4; i++)
+        CHECK(tap, ring_put(ring, i) && ring_take(ring, &value) && value == i);
+    pthread_create(&thread, NULL, put_over, &over);
+    while (!atomic_load(&over.begun))
+        sched_yield();
+    for (int i = 0; i < 1000 && !atomic_load(&over.ended); i++)
+        sched_yield();
+    CHECK(tap, !atomic_load(&over.ended));
+    atomic_store(&ring->cells[0].pass, 4); // it goes on
+    pthread_join(thread, NULL);
+    CHECK(tap, over.put && ring_take(ring, &value) && value == 4);
+    ring_close(ring);
+}
+
 static void test_ring(struct tap *tap) {
     struct ring ring;
+    TEST(tap, "who is stopped while it takes a number from a ring does not make it look full",
+         { check_stopped_taker(tap, &ring); });
     TEST(tap, "a ring gives numbers in the order in which they came, and knows when it is full", {
         uint32_t value;
         CHECK(tap, ring_open(&ring, 5));
