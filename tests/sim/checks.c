@@ -222,10 +222,19 @@ static void excuse_pushes(struct world *w, uint32_t bucket, uint64_t since) {
         }
 }
 
+// The network has lost, or holds up, all that it told one of them for long.
+static bool is_silenced(const struct world *w, const struct node *node) {
+    for (uint32_t i = 0; i < w->controller_count; i++)
+        if (w->now - node->beat[i] >= GONE / 2)
+            return true;
+    return false;
+}
+
 // A member that lives and that the controllers can hear has all: then nobody may take its place.
 static bool is_reached(const struct world *w, uint32_t member) {
     const struct server *server = living_member(w, member);
-    return server && w->now > w->nodes[FIRST_SERVER + server->slot].hindered + 2 * GONE;
+    const struct node *node = server ? &w->nodes[FIRST_SERVER + server->slot] : NULL;
+    return node && w->now > node->hindered + 2 * GONE && !is_silenced(w, node);
 }
 
 static bool any_reached(const struct world *w, const struct proto_place *place) {

@@ -139,9 +139,10 @@ struct event {
 
 struct node {
     bool up;
-    uint64_t paused;   // until then
-    uint64_t since;    // when that began, or the one shortly before
-    uint64_t hindered; // when something last kept it from a controller
+    uint64_t paused;            // until then
+    uint64_t since;             // when that began, or the one shortly before
+    uint64_t hindered;          // when something last kept it from a controller
+    uint64_t beat[CONTROLLERS]; // of a server: when a heartbeat last came to each of them
 };
 
 struct controller {

@@ -105,6 +105,8 @@ static void deliver(struct world *w, struct packet *packet) {
     uint32_t to = packet->to;
     if (packet->kind == PACKET_PAXOS)
         packet->paxos.message.state.at = (const uint8_t *)&packet->paxos.state;
+    if (packet->kind == PACKET_HEART)
+        w->nodes[packet->from].beat[to] = w->now;
     if (to < FIRST_SERVER)
         controller_receive(w, to, packet);
     else if (to < FIRST_CLIENT)
