@@ -368,14 +368,7 @@ static bool is_held(const struct world *w, const struct agreed_state *state) {
     return held;
 }
 
-bool all_held(const struct world *w) {
-    bool held = w->agreed.assigned && is_held(w, &w->agreed);
-    for (uint32_t i = 0; i < w->controller_count; i++)
-        held &= !w->controllers[i].kept || is_held(w, &w->controllers[i].accepted);
-    return held;
-}
-
-// What was proposed may yet leave a bucket to this server alone.
+// What is on its way may yet leave a bucket to one server alone.
 static bool is_proposed(const struct world *w) {
     for (uint32_t i = 0; i < w->heap_size; i++)
         if (w->packets[w->heap[i].packet].kind == PACKET_PROPOSE)
@@ -383,7 +376,13 @@ static bool is_proposed(const struct world *w) {
     return false;
 }
 
-// In the newest state, and in each that may yet be committed.
+bool all_held(const struct world *w) {
+    bool held = w->agreed.assigned && is_held(w, &w->agreed) && !is_proposed(w);
+    for (uint32_t i = 0; i < w->controller_count; i++)
+        held &= !w->controllers[i].kept || is_held(w, &w->controllers[i].accepted);
+    return held;
+}
+
 // The number of a server that may not have heard of it yet; 0: it is no member.
 static uint32_t agreed_number(const struct world *w, uint32_t slot) {
     for (uint32_t i = 0; i < w->agreed.count; i++)
@@ -392,6 +391,7 @@ static uint32_t agreed_number(const struct world *w, uint32_t slot) {
     return 0;
 }
 
+// In the newest state, and in each that may yet be committed.
 bool may_crash(struct world *w, uint32_t slot) {
     uint32_t known = w->servers[slot].member;
     uint32_t member = known ? known : agreed_number(w, slot);
