@@ -7,9 +7,12 @@
 enum {
     // Samples up to which weights stream forward: with more, products take longer than loading
     // the weights from memory. With 8 lanes panels of two vectors hold the sums of all in
-    // registers from fewer samples on.
+    // registers from fewer samples on; and where weights need not come from memory, samples that
+    // fill their vectors, which are more than the least.
     DENSE_STREAM_MOST = 16,
     DENSE_STREAM_MOST_8 = 12,
+    DENSE_STREAM_LEAST = 6,
+    DENSE_STREAM_FAR = 1 << 20, // weights of a layer that come from memory each time
     // Beyond: vectors of samples, and inputs of each, that are turned at once
     // (portable/dense_forward.inc.h). With 16 lanes 640 KiB, for an L2 cache.
     DENSE_VECTORS = 8,

@@ -8,6 +8,7 @@
 
 #define FAMILY(function) avx2_##function
 #define FAMILY_LANES 8
+#define FAMILY_REGISTERS 16
 #define FAMILY_ROWS 6 // 12 sums, 2 vectors of B and one broadcast of the 16 registers
 #define FAMILY_TILE 4 // x 3 sums, 3 vectors and one broadcast
 #define FAMILY_STORE(at, value, first, count)                                                      \

@@ -8,6 +8,7 @@ typedef double double_u __attribute__((aligned(4), may_alias));
 
 #define FAMILY(function) avx512_##function
 #define FAMILY_LANES 16
+#define FAMILY_REGISTERS 32
 #define FAMILY_ROWS 14 // 28 sums, 2 vectors of B and one broadcast of the 32 registers
 #define FAMILY_TILE 8  // x 3 sums, 3 vectors and one broadcast
 #define FAMILY_STORE(at, value, first, count)                                                      \

@@ -12,13 +12,21 @@
 // Samples up to which a step streams: with more, strips keep the multipliers busy. And the forward
 // pass.
 enum {
-    STREAM_STEP_MOST = LANES > 8 ? 4 : 3,
+    STREAM_STEP_MOST = FAMILY_REGISTERS == 32 ? 4 : 3,
     STREAM_FORWARD_MOST = LANES > 8 ? DENSE_STREAM_MOST : DENSE_STREAM_MOST_8,
 };
 
+// Near weights stream to samples that leave a quarter of their lanes empty, or fill one vector of
+// so few that the sums of a panel would wait for each other.
+static bool forward_streams(int n, int units, int inputs) {
+    bool far = (size_t)units * (size_t)inputs > DENSE_STREAM_FAR;
+    bool few = FAMILY_LANES < 2 * FAMILY_TILE && n <= LANES;
+    return n <= STREAM_FORWARD_MOST && (far || few || 4 * n <= 3 * LANES * cuts(n, LANES));
+}
+
 static void dense(float *y, const float *x, const float *weights, const float *biases, int n,
                   int units, int inputs, int first, float *scratch) {
-    if (n <= STREAM_FORWARD_MOST)
+    if (forward_streams(n, units, inputs))
         FAMILY(dense_stream)(y, x, weights, biases, n, units, inputs, first);
     else
         dense_forward(y, x, weights, biases, n, units, inputs, first, scratch);

@@ -2,11 +2,11 @@
 // y^T = W x^T.
 //
 // The inputs of up to DENSE_VECTORS vectors of samples are transposed once, so that a sample is a
-// lane and the inputs lie in panels of two or three vectors, which stay in the L2 cache while all
-// weights pass. Each weight is broadcast from where it lies: none is packed, transposed, or read
-// from memory more than once a block of samples. A tile of sums, FAMILY_TILE units x a panel, stays
-// in registers over a block of inputs; the tiles of LANES units are transposed back together, onto
-// the biases or the sums of earlier inputs.
+// lane and the inputs lie in panels of two or three vectors, or all in one, which stay in the L2
+// cache while all weights pass. Each weight is broadcast from where it lies: none is packed,
+// transposed, or read from memory more than once a block of samples. A tile of sums, FAMILY_TILE
+// units x a panel, stays in registers over a block of inputs; the tiles of LANES units are
+// transposed back together, onto the biases or the sums of earlier inputs.
 //
 // The tile itself asks for the next weights and outputs, a line or two every 16 inputs: all at once
 // would fill the queue of misses and stall it. Figures: tests/bench/results/dense.txt.
@@ -23,8 +23,8 @@
 #include "kernels/portable/gemm.inc.h"
 
 enum {
-    PANEL_MOST = 3, // vectors of samples; never 1, which would leave registers idle
-    UNITS_AT_ONCE = FAMILY_TILE,
+    PANEL_MOST = 3,               // vectors of samples
+    UNITS_MOST = 2 * FAMILY_TILE, // of a tile of one vector; of others, half as many
 };
 
 struct forward_block;
@@ -73,7 +73,7 @@ forward_fetch(struct forward_ahead *ahead, const struct forward_block *b, int at
 __attribute__((always_inline)) static inline void
 forward_tile(int units, int vectors, const struct forward_block *b, const float *weights,
              const float *x, float *sums, struct forward_ahead ahead) {
-    vector sum[UNITS_AT_ONCE][PANEL_MOST] = {0};
+    vector sum[UNITS_MOST][PANEL_MOST] = {0};
     for (int k = 0, end; k < b->depth; k = end) {
         end = b->depth - k < LINE ? b->depth : k + LINE;
         forward_fetch(&ahead, b, k);
@@ -82,14 +82,14 @@ forward_tile(int units, int vectors, const struct forward_block *b, const float 
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
                 input[v] = *(const vector *)(x + v * LANES);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int u = 0; u < units; u++)
 #pragma GCC unroll 3
                 for (int v = 0; v < vectors; v++)
                     sum[u][v] += weights[(size_t)u * b->inputs + (size_t)l] * input[v];
         }
     }
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int u = 0; u < units; u++)
 #pragma GCC unroll 3
         for (int v = 0; v < vectors; v++)
@@ -105,30 +105,37 @@ typedef void forward_function(const struct forward_block *, const float *, const
                                                     float *sums, struct forward_ahead ahead) {     \
         forward_tile(units, vectors, b, weights, x, sums, ahead);                                  \
     }
+FORWARD(1, 1)
 FORWARD(1, 2)
 FORWARD(1, 3)
+FORWARD(2, 1)
 FORWARD(2, 2)
 FORWARD(2, 3)
+FORWARD(4, 1)
 FORWARD(4, 2)
 FORWARD(4, 3)
+FORWARD(8, 1)
 #if FAMILY_TILE > 4
 FORWARD(8, 2)
 FORWARD(8, 3)
+FORWARD(16, 1)
 #endif
 
 // Indexed by the logarithm of the units, and by the vectors of the panel.
-static forward_function *const forward_functions[][2] = {
-    {forward_1_2, forward_1_3},
-    {forward_2_2, forward_2_3},
-    {forward_4_2, forward_4_3},
+static forward_function *const forward_functions[][PANEL_MOST] = {
+    {forward_1_1, forward_1_2, forward_1_3}, {forward_2_1, forward_2_2, forward_2_3},
+    {forward_4_1, forward_4_2, forward_4_3},
 #if FAMILY_TILE > 4
-    {forward_8_2, forward_8_3},
+    {forward_8_1, forward_8_2, forward_8_3}, {forward_16_1},
+#else
+    {forward_8_1},
 #endif
 };
 
-// Vectors of the next of the panels that so many are cut into: 4 are 2 + 2.
+// Vectors of the next of the panels that so many are cut into: 4 are 2 + 2. One alone leaves
+// registers idle, and is one only where there are no more.
 static int panel_vectors(int left) {
-    return left == 4 || left < PANEL_MOST ? 2 : PANEL_MOST;
+    return left == 1 ? 1 : left == 4 || left < PANEL_MOST ? 2 : PANEL_MOST;
 }
 
 // Transposes the inputs of a block; zeros stand for samples that the last panel lacks.
@@ -168,9 +175,9 @@ static void forward_aim(struct forward_ahead *ahead, const struct forward_block 
 }
 
 // Logarithm of the largest power of two of units that a tile can have.
-static int forward_log(int units) {
-    int log = 0;
-    while (2 << log <= least_int(units, UNITS_AT_ONCE))
+static int forward_log(int units, int vectors) {
+    int log = 0, most = vectors == 1 ? UNITS_MOST : FAMILY_TILE;
+    while (2 << log <= least_int(units, most))
         log++;
     return log;
 }
@@ -183,10 +190,10 @@ static void forward_panel(const struct forward_block *b, int u, int count, const
     const float *weights = b->weights + (size_t)u * b->inputs;
     int rows = ahead.rows;
     for (int done = 0, log, t = 0; done < count; done += 1 << log, t++) {
-        log = forward_log(count - done);
+        log = forward_log(count - done, vectors);
         ahead.rows = cut(rows, count, done + (1 << log)) - cut(rows, count, done);
         b->aim(&ahead, b, t, vectors, at, u);
-        forward_functions[log][vectors - 2](b, weights + (size_t)done * b->inputs, x,
+        forward_functions[log][vectors - 1](b, weights + (size_t)done * b->inputs, x,
                                             sums + done * vectors * LANES, ahead);
         ahead.weights += (size_t)ahead.rows * b->inputs;
     }

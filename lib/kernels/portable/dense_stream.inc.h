@@ -16,16 +16,16 @@
 #include "core/hogwild.h"
 #include "kernels/block/run.inc.h"
 #include "kernels/dense.h"
+#include "kernels/dense_sizes.h"
 #include "kernels/portable/stream.inc.h"
 #include "kernels/portable/update.inc.h"
 
 enum {
-    STREAM_FAR = 1024 * 1024, // weights of a layer that come from memory each time
     STREAM_GROUP = 64 * 1024, // of these, how many are asked for ahead: a quarter of the L2
     STREAM_NEAR = 16 * 1024,  // of others, a group: less loses the prefetcher
     STREAM_SHARE = 2 * 1024,  // floats of x and dx that stay in the L1 cache
     STREAM_ROW = 2 * 1024,    // of one row at most: the same
-    STREAM_SUMS = 2 * LANES,  // vector registers
+    STREAM_SUMS = FAMILY_REGISTERS,
 };
 
 // A piece of a layer: some rows of weights over some of the inputs.
@@ -46,7 +46,7 @@ struct stream_piece {
 // Rows at a time: as many as the registers hold sums for; each load of x serves all of them. With
 // few rows each sum has several vectors in turn, to hide the latency of additions.
 #define DOT_ROWS(n)                                                                                \
-    ((n) == 1 ? 4 : (2 * LANES - 1 - (n)) / (n) < 8 ? (2 * LANES - 1 - (n)) / (n) : 8)
+    ((n) == 1 ? 4 : (FAMILY_REGISTERS - 1 - (n)) / (n) < 8 ? (FAMILY_REGISTERS - 1 - (n)) / (n) : 8)
 #define DOT_TURNS(rows, n) ((rows) * (n) >= 8 ? 1 : 8 / ((rows) * (n)))
 
 __attribute__((always_inline)) static inline void dot_step(int rows, int n, bool far,
@@ -106,17 +106,17 @@ __attribute__((always_inline)) static inline void dot(int rows, int n, const str
 #pragma GCC unroll 8
         for (int s = 0; s < sums; s++)
             sum[s] += sum[t * sums + s];
-    dot_fold(sums < LANES ? sums : LANES, sum, to);
-    if (sums > LANES)
-        dot_fold(sums - LANES, sum + LANES, to + LANES);
+#pragma GCC unroll 8
+    for (int s = 0; s < sums; s += LANES)
+        dot_fold(sums - s < LANES ? sums - s : LANES, sum + s, to + s);
 }
 
 // --- backward ---------------------------------------------------------------------
 
 #define BACK_ROWS(n)                                                                               \
-    ((2 * LANES - 3 - 2 * (n)) / (n) < 1   ? 1                                                     \
-     : (2 * LANES - 3 - 2 * (n)) / (n) < 8 ? (2 * LANES - 3 - 2 * (n)) / (n)                       \
-                                           : 8)
+    ((FAMILY_REGISTERS - 3 - 2 * (n)) / (n) < 1   ? 1                                              \
+     : (FAMILY_REGISTERS - 3 - 2 * (n)) / (n) < 8 ? (FAMILY_REGISTERS - 3 - 2 * (n)) / (n)         \
+                                                  : 8)
 
 __attribute__((always_inline)) static inline void back_step(enum work work, int rows, int n,
                                                             bool far, const struct stream_piece *p,
@@ -207,7 +207,7 @@ struct stream_kernels {
 STREAM(1)
 STREAM(2)
 STREAM(3)
-#if FAMILY_LANES > 8
+#if FAMILY_REGISTERS == 32
 STREAM(4)
 STREAM(5)
 STREAM(6)
@@ -215,7 +215,7 @@ STREAM(6)
 
 static const struct stream_kernels stream_kernels[STREAM_MOST] = {
     STREAM_ENTRY(1), STREAM_ENTRY(2), STREAM_ENTRY(3),
-#if FAMILY_LANES > 8
+#if FAMILY_REGISTERS == 32
     STREAM_ENTRY(4), STREAM_ENTRY(5), STREAM_ENTRY(6),
 #endif
 };
@@ -233,7 +233,7 @@ static size_t stream_share(int n) {
 }
 
 static bool stream_far(size_t units, size_t inputs) {
-    return units * inputs > STREAM_FAR;
+    return units * inputs > DENSE_STREAM_FAR;
 }
 
 // Rows of a group, in whole tiles; of far weights, the next group is asked for meanwhile.

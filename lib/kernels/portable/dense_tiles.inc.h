@@ -32,7 +32,6 @@ enum {
     TILE_ERRORS = TILES_MOST * TILE_DEPTH, // of all samples, for the rows of a strip
     TILE_SIDE = FAMILY_TILE,               // x 3 vectors of sums
     TILE_WIDTH = 3 * LANES,
-    TILES_CACHED = 1024 * 1024, // weights of a layer that stay in the L3 cache
 };
 
 // A strip of weights of one group of rows.
@@ -208,7 +207,7 @@ static void gather_errors(float *to, const struct dense_errors *e, int first, in
 // Whether the weights come from memory, which is the limit.
 static bool tiles_stream(const struct dense_errors *e) {
     int units = e->of ? e->of : e->units;
-    return e->n <= DENSE_STREAM_MOST && (size_t)units * (size_t)e->inputs > TILES_CACHED;
+    return e->n <= DENSE_STREAM_MOST && (size_t)units * (size_t)e->inputs > DENSE_STREAM_FAR;
 }
 
 // Rows of a group. A group reads and writes all error gradients of the inputs once, so many samples

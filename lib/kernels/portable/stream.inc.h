@@ -7,7 +7,7 @@
 #include "kernels/portable/lanes.inc.h"
 
 // Samples at a time, whose sums fit the registers.
-enum { STREAM_MOST = LANES > 8 ? 6 : 3 };
+enum { STREAM_MOST = FAMILY_REGISTERS == 32 ? 6 : 3 };
 
 // As dense_kernels.forward.
 void FAMILY(dense_stream)(float *y, const float *x, const float *weights, const float *biases,
