@@ -128,11 +128,12 @@ AVX512_FLAGS = -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mprefer-
 KERNEL_FLAGS = $(if $(findstring /ref/,$<),$(KERNEL_OPTIMIZE)) \
 	$(if $(findstring /avx2/,$<),$(KERNEL_OPTIMIZE) $(AVX2_FLAGS)) \
 	$(if $(findstring /avx512/,$<),$(KERNEL_OPTIMIZE) $(AVX512_FLAGS)) \
-	$(if $(findstring lib/kernels/avx,$<),-ffp-contract=fast -fno-var-tracking)
+	$(if $(findstring /neon/,$<),$(KERNEL_OPTIMIZE)) \
+	$(if $(findstring lib/kernels/avx,$<)$(findstring lib/kernels/neon,$<),-ffp-contract=fast -fno-var-tracking)
 
-# Processors that are not x86-64 have no use for these folders; their kernels are those of ref/.
+# Folders of other processors: these have nothing but those of ref/ in common.
 MACHINE := $(shell $(CC) -dumpmachine)
-FOREIGN = $(if $(filter x86_64-%,$(MACHINE)),,%/avx2/ %/avx512/)
+FOREIGN = $(if $(filter x86_64-%,$(MACHINE)),,%/avx2/ %/avx512/) $(if $(filter aarch64-%,$(MACHINE)),,%/neon/)
 LIB_SOURCES = $(foreach source,$(sort $(wildcard lib/*/*.c lib/*/*/*.c)),$(if $(filter $(FOREIGN),$(dir $(source))),,$(source)))
 # What protoc-c makes of the format of ONNX, read from the folder that it is made in.
 ONNX_FORMAT = $(BUILD)/lib/onnx/onnx.pb-c
@@ -317,7 +318,7 @@ in_folder = $(foreach f,$(filter %.c,$(C_FILES)),$(if $(findstring /$1/,$f),$f))
 tidy:
 	$(call install_missing,$(BUILD_TOOLS) $(LIBRARIES) clang-tidy)
 	$(parallel) $(ONNX_FORMAT).h
-	@$(call run_tidy,$(filter-out $(call in_folder,avx2) $(call in_folder,avx512),$(filter %.c,$(C_FILES))))
+	@$(call run_tidy,$(filter-out $(foreach folder,avx2 avx512 neon,$(call in_folder,$(folder))),$(filter %.c,$(C_FILES))))
 	@$(call run_tidy,$(call in_folder,avx2),$(AVX2_FLAGS))
 	@$(call run_tidy,$(call in_folder,avx512),$(AVX512_FLAGS))
 

@@ -11,7 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *const level_names[] = {"ref", "avx2", "avx2vnni", "avx512", "avx512vnni"};
+static const char *const level_names[] = {"ref",      "neon",   "avx2",
+                                          "avx2vnni", "avx512", "avx512vnni"};
 
 #if defined(__x86_64__)
 // AVX-VNNI, which not all compilers' __builtin_cpu_supports knows: leaf 7.1, EAX.
@@ -45,6 +46,9 @@ bool cpu_has(enum cpu_level level) {
         return cpu_has(CPU_AVX2) && has_avx_vnni();
     case CPU_AVX2:
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#elif defined(__aarch64__)
+    case CPU_NEON:
+        return true;
 #endif
     default:
         return level == CPU_REF;

@@ -8,6 +8,7 @@
 
 enum cpu_level {
     CPU_REF,         // "ref": plain C, any machine
+    CPU_NEON,        // "neon": NEON of 64-bit ARM, which has none of the others
     CPU_AVX2,        // "avx2": AVX2 and FMA
     CPU_AVX2_VNNI,   // "avx2vnni": and products of bytes, AVX-VNNI
     CPU_AVX512,      // "avx512": AVX-512 F, BW, DQ and VL

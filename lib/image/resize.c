@@ -28,6 +28,7 @@ static const struct resize_kernels *kernels_of_this_cpu(void) {
     case CPU_AVX2_VNNI:
     case CPU_AVX2:
         return &resize_avx2;
+    case CPU_NEON:
     case CPU_REF:
         break;
     }

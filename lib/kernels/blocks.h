@@ -12,7 +12,7 @@ struct window;
 size_t maxpool_winner_size(const struct window *window);
 
 // No block has more samples.
-enum { KERNELS_LANES_MOST = 16 };
+enum { KERNELS_LANES_LEAST = 4, KERNELS_LANES_MOST = 16 }; // of a vector
 
 struct block_kernels {
     // Plain samples to blocks and back. c x pixels each.

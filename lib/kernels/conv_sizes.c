@@ -113,7 +113,8 @@ size_t conv_scratch(const struct convolution *conv) {
     size_t channels = (size_t)v->c, maps = (size_t)conv->maps;
     if (!window_pointwise(v) && !add(&columns, channels, taps, window_out_pixels(v)))
         return SIZE_MAX;
-    for (int lanes = 8; lanes <= 16 && !window_dilated(v); lanes += 8) {
+    for (int lanes = KERNELS_LANES_LEAST; lanes <= KERNELS_LANES_MOST && !window_dilated(v);
+         lanes *= 2) {
         size_t there = 0, back = 0;
         if (!add_direct(&there, conv, lanes) || !add_direct(&back, &turned, lanes) ||
             !add(&back, maps, channels, taps))
@@ -126,7 +127,7 @@ size_t conv_scratch(const struct convolution *conv) {
 // For any lanes: packed weights of each tap for a group of so many maps, and tiles.
 static size_t widths_most(int maps) {
     size_t width = 0;
-    for (int most = 8; most <= 16; most += 8)
+    for (int most = KERNELS_LANES_LEAST; most <= KERNELS_LANES_MOST; most *= 2)
         for (int lanes = 1; lanes <= most; lanes *= 2)
             width = larger(width, conv_widths(lanes, most, maps));
     return width;
@@ -134,7 +135,7 @@ static size_t widths_most(int maps) {
 
 static size_t tiles_most(int maps) {
     size_t tiles = 0;
-    for (int most = 8; most <= 16; most += 8)
+    for (int most = KERNELS_LANES_LEAST; most <= KERNELS_LANES_MOST; most *= 2)
         for (int lanes = 1; lanes <= most; lanes *= 2)
             tiles = larger(tiles, (size_t)conv_tiles_of(lanes, most, maps));
     return tiles;
@@ -155,8 +156,7 @@ static bool add_pass(size_t *floats, const struct window *v, int sources, int re
            add(floats, CONV_FLOATS(struct conv_pixel), larger(width, CONV_PIXELS), 1);
 }
 
-// Columns that fit the registers beside so many vectors of maps, of 8 floats and of 16
-// (weights_tiles.inc.h).
+// Columns that fit 16 registers beside so many vectors of maps, and 32 (weights_tiles.inc.h).
 static const int columns_beside[2][GRADIENT_ROWS] = {{9, 6, 4, 3, 2}, {9, 9, 6, 6, 5}};
 
 // The tile that loads least for its multiplies.
@@ -164,7 +164,8 @@ static void gradient_tiles(struct gradient_sizes *s, int vector) {
     long long fewest = LLONG_MAX;
     for (int rows = 1; rows <= GRADIENT_ROWS; rows++) {
         int row_tiles = cuts(s->rows, rows);
-        int column_tiles = cuts(s->columns, columns_beside[vector == 16][rows - 1]);
+        int column_tiles =
+            cuts(s->columns, columns_beside[vector_registers(vector) == 32][rows - 1]);
         long long loads = (long long)column_tiles * s->rows + (long long)row_tiles * s->columns;
         if (loads < fewest) {
             fewest = loads;
@@ -240,7 +241,7 @@ static bool add_gradient(size_t *floats, const struct convolution *conv, int lan
 
 static size_t gradient_scratch(const struct convolution *conv) {
     size_t floats = 0;
-    for (int vector = 8; vector <= 16; vector += 8)
+    for (int vector = KERNELS_LANES_LEAST; vector <= KERNELS_LANES_MOST; vector *= 2)
         for (int lanes = 1; lanes <= vector; lanes *= 2) {
             size_t these = 0;
             if (!add_gradient(&these, conv, lanes, vector))
@@ -282,7 +283,7 @@ static size_t block_scratch(const struct convolution *conv) {
     if (!add_pass(&there, v, channels, maps, v->out_h, v->out_w, 1) ||
         !add_pass(&back, v, maps, channels, v->h, v->w, v->stride_w))
         return SIZE_MAX;
-    for (int lanes = 8; lanes <= 16; lanes += 8)
+    for (int lanes = KERNELS_LANES_LEAST; lanes <= KERNELS_LANES_MOST; lanes *= 2)
         there = larger(there, winograd_scratch(conv, lanes));
     return larger(larger(there, back), gradient_scratch(conv));
 }
@@ -291,7 +292,7 @@ size_t conv_block_scratch(const struct convolution *conv) {
     if (window_dilated(&conv->window))
         return 0;
     size_t floats = block_scratch(conv);
-    for (int vector = 8; vector <= 16; vector += 8)
+    for (int vector = KERNELS_LANES_LEAST; vector <= KERNELS_LANES_MOST; vector *= 2)
         for (int lanes = 1; lanes < vector; lanes *= 2) {
             int merge = conv_merge(conv, lanes, vector);
             struct convolution merged = conv_merged(conv, merge);
@@ -306,7 +307,7 @@ size_t conv_block_scratch(const struct convolution *conv) {
 
 size_t conv_kept_scratch(const struct convolution *conv) {
     size_t floats = 0;
-    for (int vector = 8; vector <= 16; vector += 8) {
+    for (int vector = KERNELS_LANES_LEAST; vector <= KERNELS_LANES_MOST; vector *= 2) {
         size_t some = winograd_single_sizes(conv, vector).floats;
         floats = some > floats ? some : floats;
     }

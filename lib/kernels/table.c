@@ -18,6 +18,9 @@ const struct kernels *kernels_of(enum cpu_level level) {
         return &kernels_avx2_vnni;
     case CPU_AVX2:
         return &kernels_avx2;
+#elif defined(__aarch64__)
+    case CPU_NEON:
+        return &kernels_neon;
 #endif
     default:
         return &kernels_ref;
@@ -25,7 +28,7 @@ const struct kernels *kernels_of(enum cpu_level level) {
 }
 
 const struct kernels *kernels_best(void) {
-    // A machine without AVX still has an OpenBLAS made for it; plain C products
+    // A machine without these still has an OpenBLAS made for it; plain C products
     // are for those who ask for them, or do not have it.
     const struct kernels *kernels = kernels_of(cpu_level());
     bool wanted = kernels == &kernels_ref && !getenv("ADAM_CPU");

@@ -9,6 +9,7 @@
 
 extern const struct kernels kernels_ref;         // plain C, reference products
 extern const struct kernels kernels_blas;        // plain C and OpenBLAS
+extern const struct kernels kernels_neon;        // the same C for NEON
 extern const struct kernels kernels_avx2;        // the same C for AVX2
 extern const struct kernels kernels_avx2_vnni;   // and products of bytes for prediction
 extern const struct kernels kernels_avx512;      // the same C for AVX-512

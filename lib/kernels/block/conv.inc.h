@@ -192,9 +192,11 @@ static const conv_tile_shapes *conv_tiles(int lanes) {
         &FAMILY(conv_tiles_1),
         &FAMILY(conv_tiles_2),
         &FAMILY(conv_tiles_4),
+#if FAMILY_LANES > 4
         &FAMILY(conv_tiles_8),
-#if FAMILY_LANES == 16
-        &FAMILY(conv_tiles_16)
+#endif
+#if FAMILY_LANES > 8
+        &FAMILY(conv_tiles_16),
 #endif
     };
     return tiles[__builtin_ctz((unsigned)lanes)];

@@ -142,9 +142,14 @@ static inline int conv_group(int lanes) {
     return lanes < 4 ? lanes : 4;
 }
 
+// Those of AVX2 have 8 floats each; other families have twice as many registers.
+static inline int vector_registers(int most) {
+    return most == 8 ? 16 : 32;
+}
+
 // Vectors of maps that a tile has at most.
 static inline int conv_rows_most(int lanes, int most) {
-    return lanes < most ? 4 : most == 16 ? 14 : 6;
+    return lanes < most ? 4 : vector_registers(most) == 32 ? 14 : 6;
 }
 
 // Packed weights of each tap for a tile of so many vectors of maps.

@@ -167,16 +167,18 @@ typedef void conv_tile_function(const struct conv_taps *, const struct conv_pixe
 typedef conv_tile_function *const conv_tile_shapes[MOST_ROWS][MOST_PIXELS];
 
 // How many pixels fit the registers beside so many rows.
-#if FAMILY_LANES == 16
+#if FAMILY_REGISTERS == 32
 static const int most_pixels[] = {12, 12, 9, 6, 5, 4, 3, 3, 3, 2, 2, 2, 2, 2};
 #else
 static const int most_pixels[] = {12, 6, 3, 3, 2, 2}; // of 3 x 4, GCC spills some
 #endif
 
 // The tiles of so many lanes, by rows and pixels (conv_tiles.inc.h).
-extern conv_tile_shapes FAMILY(conv_tiles_1), FAMILY(conv_tiles_2), FAMILY(conv_tiles_4),
-    FAMILY(conv_tiles_8);
-#if FAMILY_LANES == 16
+extern conv_tile_shapes FAMILY(conv_tiles_1), FAMILY(conv_tiles_2), FAMILY(conv_tiles_4);
+#if FAMILY_LANES > 4
+extern conv_tile_shapes FAMILY(conv_tiles_8);
+#endif
+#if FAMILY_LANES > 8
 extern conv_tile_shapes FAMILY(conv_tiles_16);
 #endif
 

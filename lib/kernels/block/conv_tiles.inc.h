@@ -27,7 +27,7 @@
         WITH_4_ROWS(CONV_NAME, lanes)                                                              \
     }
 
-#if FAMILY_LANES == 16
+#if FAMILY_REGISTERS == 32
 #define CONV_TILES_MORE_ROWS(lanes)                                                                \
     WITH_5_ROWS(CONV_TILE, lanes)                                                                  \
     WITH_6_ROWS(CONV_TILE, lanes)                                                                  \

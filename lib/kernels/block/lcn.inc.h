@@ -41,7 +41,8 @@ __attribute__((always_inline)) static inline vector add_rotated(vector v, int s,
 __attribute__((always_inline)) static inline vector add_maps(vector v, int lanes) {
     v = add_rotated(v, 1, lanes);
     v = add_rotated(v, 2, lanes);
-    v = add_rotated(v, 4, lanes);
+    if (LANES > 4)
+        v = add_rotated(v, 4, lanes);
     if (LANES > 8)
         v = add_rotated(v, 8, lanes);
     return v;

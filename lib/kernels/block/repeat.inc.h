@@ -5,8 +5,8 @@
 // compete with multiply-adds. These do not: loads that repeat 32 or 64 bits, insertions from
 // memory (vinsertf64x4), and shuffles within 128 bits (vpermilps, vunpcklpd).
 //
-// The family defines FAMILY_REPEAT4(at), and FAMILY_REPEAT8(at) when its vectors are longer
-// than 8.
+// The family defines FAMILY_REPEAT4(at) when its vectors are longer than 4, and FAMILY_REPEAT8(at)
+// when they are longer than 8.
 #ifndef ADAM_KERNELS_BLOCK_REPEAT_INC_H
 #define ADAM_KERNELS_BLOCK_REPEAT_INC_H
 
@@ -21,13 +21,15 @@ __attribute__((always_inline)) static inline vector repeat(int count, const floa
         return *at - (vector){0};
     if (count == 2)
         return (vector)(*(const twin *)at - (twins){0});
-    if (count == LANES)
-        return *(const vector *)at;
+#if FAMILY_LANES > 4
+    if (count == 4)
+        return FAMILY_REPEAT4(at);
+#endif
 #if FAMILY_LANES > 8
     if (count == 8)
         return FAMILY_REPEAT8(at);
 #endif
-    return FAMILY_REPEAT4(at);
+    return *(const vector *)at; // as many as a vector has
 }
 
 #endif

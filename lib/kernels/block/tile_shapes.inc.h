@@ -16,7 +16,7 @@
 
 // As many as fit beside so many rows: their sums, the operand that waits, and one
 // more. No more than 12, which may have a pointer each.
-#if FAMILY_LANES == 16
+#if FAMILY_REGISTERS == 32
 #define WITH_1_ROW(X, lanes) UP_TO_12(X, lanes, 1)
 #define WITH_2_ROWS(X, lanes) UP_TO_12(X, lanes, 2)
 #define WITH_3_ROWS(X, lanes) UP_TO_9(X, lanes, 3)

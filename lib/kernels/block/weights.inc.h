@@ -342,10 +342,12 @@ static void gradient_group(struct gradient_task *t) {
 
 // The tiles, by the logarithm of the lanes.
 static const gradient_shapes *const shapes_of_lanes[] = {
-    &FAMILY(gradient_tiles_1), &FAMILY(gradient_tiles_2), &FAMILY(gradient_tiles_4),
+    &FAMILY(gradient_tiles_1),  &FAMILY(gradient_tiles_2), &FAMILY(gradient_tiles_4),
+#if FAMILY_LANES > 4
     &FAMILY(gradient_tiles_8),
-#if FAMILY_LANES == 16
-    &FAMILY(gradient_tiles_16)
+#endif
+#if FAMILY_LANES > 8
+    &FAMILY(gradient_tiles_16),
 #endif
 };
 

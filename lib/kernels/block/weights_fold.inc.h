@@ -17,7 +17,8 @@ __attribute__((always_inline)) static inline void gather_round(int lanes, vector
 __attribute__((always_inline)) static inline void gather_rounds(int lanes, vector *v) {
     gather_round(lanes, v, 1);
     gather_round(lanes, v, 2);
-    gather_round(lanes, v, 4);
+    if (LANES > 4)
+        gather_round(lanes, v, 4);
     if (LANES > 8)
         gather_round(lanes, v, 8);
 }
@@ -64,16 +65,21 @@ typedef void gather_function(struct gathered, const float *, size_t);
 GATHER(1)
 GATHER(2)
 GATHER(4)
+#if FAMILY_LANES > 4
 GATHER(8)
-#if FAMILY_LANES == 16
+#endif
+#if FAMILY_LANES > 8
 GATHER(16)
 #endif
 #undef GATHER
 
 // By the logarithm of lanes.
 static gather_function *const gathers[] = {
-    gather_1,  gather_2, gather_4, gather_8,
-#if FAMILY_LANES == 16
+    gather_1,  gather_2, gather_4,
+#if FAMILY_LANES > 4
+    gather_8,
+#endif
+#if FAMILY_LANES > 8
     gather_16,
 #endif
 };

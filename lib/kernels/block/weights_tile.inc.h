@@ -75,9 +75,11 @@ typedef void gradient_function(const struct gradient_visit *);
 typedef gradient_function *const gradient_shapes[GRADIENT_ROWS][GRADIENT_COLUMNS];
 
 // By rows and columns (weights_tiles.inc.h).
-extern gradient_shapes FAMILY(gradient_tiles_1), FAMILY(gradient_tiles_2), FAMILY(gradient_tiles_4),
-    FAMILY(gradient_tiles_8);
-#if FAMILY_LANES == 16
+extern gradient_shapes FAMILY(gradient_tiles_1), FAMILY(gradient_tiles_2), FAMILY(gradient_tiles_4);
+#if FAMILY_LANES > 4
+extern gradient_shapes FAMILY(gradient_tiles_8);
+#endif
+#if FAMILY_LANES > 8
 extern gradient_shapes FAMILY(gradient_tiles_16);
 #endif
 

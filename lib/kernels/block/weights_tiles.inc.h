@@ -14,7 +14,7 @@
 
 // Those that fit the registers, as conv_sizes.c knows: their sums, the operand that
 // waits, and one more.
-#if FAMILY_LANES == 16
+#if FAMILY_REGISTERS == 32
 #define GRADIENT_SHAPES(D, X, lanes)                                                               \
     D(UP_TO_9(X, lanes, 1))                                                                        \
     D(UP_TO_9(X, lanes, 2)) D(UP_TO_6(X, lanes, 3)) D(UP_TO_6(X, lanes, 4)) D(UP_TO_5(X, lanes, 5))

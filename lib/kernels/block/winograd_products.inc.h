@@ -9,7 +9,7 @@
 #include "kernels/block/winograd_points.inc.h"
 
 enum {
-    PRODUCT_ROWS = LANES / 2,           // broadcast numbers
+    PRODUCT_ROWS = LANES > 8 ? 8 : 4,   // broadcast numbers, of no more maps than there are lanes
     PRODUCT_COLUMNS = WINOGRAD_COLUMNS, // vectors: 24 or 12 sums fit the registers
 };
 

@@ -4,6 +4,7 @@
 #ifndef ADAM_KERNELS_PORTABLE_LANES_INC_H
 #define ADAM_KERNELS_PORTABLE_LANES_INC_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
@@ -70,7 +71,8 @@ __attribute__((always_inline)) static inline void exchange(vector *v, int s) {
 __attribute__((always_inline)) static inline void transpose_vectors(vector *v) {
     exchange(v, 1);
     exchange(v, 2);
-    exchange(v, 4);
+    if (LANES > 4)
+        exchange(v, 4);
     if (LANES > 8)
         exchange(v, 8);
 }
@@ -87,7 +89,8 @@ __attribute__((always_inline)) static inline void fold(vector *v, int s) {
 __attribute__((always_inline)) static inline vector lane_sums(vector *v) {
     fold(v, 1);
     fold(v, 2);
-    fold(v, 4);
+    if (LANES > 4)
+        fold(v, 4);
     if (LANES > 8)
         fold(v, 8);
     return v[0];

@@ -1,0 +1,5 @@
+// Convolutions of blocks by Winograd's minimal filtering: forward, and the error
+// gradients of inputs.
+#include "kernels/neon/family.inc.h"
+
+#include "kernels/block/winograd_kept.inc.h"

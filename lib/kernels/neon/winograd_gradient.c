@@ -1,0 +1,4 @@
+// The gradient of the weights by Winograd's minimal filtering.
+#include "kernels/neon/family.inc.h"
+
+#include "kernels/block/winograd_gradient.inc.h"
