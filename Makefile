@@ -51,7 +51,7 @@ BUILD = build$(if $(SAN),/$(SAN)$(if $(KERNELS),/$(KERNELS)))$(if $(DEV),/dev)
 LIBRARIES += zlib1g-dev            # CRC-32, and gzip of IDX and CIFAR files
 LIBRARIES += libpng-dev            # PNG pictures
 LIBRARIES += libjpeg62-turbo-dev   # JPEG pictures, with the DCT scaled
-LIBRARIES += libopenblas-dev       # matrix products on processors without AVX2, which load it
+LIBRARIES += libopenblas-dev       # matrix products on processors with neither AVX2 nor NEON, which load it
 LIBRARIES += libarchive-dev        # tar in all its dialects, and gzip, zstd, xz of any input
 LIBRARIES += libjansson-dev        # JSON of metrics, manifests and safetensors headers
 LIBRARIES += libnuma-dev           # memory on the node of the thread that uses it
@@ -131,7 +131,7 @@ KERNEL_FLAGS = $(if $(findstring /ref/,$<),$(KERNEL_OPTIMIZE)) \
 	$(if $(findstring /neon/,$<),$(KERNEL_OPTIMIZE)) \
 	$(if $(findstring lib/kernels/avx,$<)$(findstring lib/kernels/neon,$<),-ffp-contract=fast -fno-var-tracking)
 
-# Folders of other processors: these have nothing but those of ref/ in common.
+# Folders that are for another processor than this one.
 MACHINE := $(shell $(CC) -dumpmachine)
 FOREIGN = $(if $(filter x86_64-%,$(MACHINE)),,%/avx2/ %/avx512/) $(if $(filter aarch64-%,$(MACHINE)),,%/neon/)
 LIB_SOURCES = $(foreach source,$(sort $(wildcard lib/*/*.c lib/*/*/*.c)),$(if $(filter $(FOREIGN),$(dir $(source))),,$(source)))

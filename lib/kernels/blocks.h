@@ -11,8 +11,8 @@ struct window;
 // Bytes of what maxpool keeps of each output, in the order of y.
 size_t maxpool_winner_size(const struct window *window);
 
-// No block has more samples.
-enum { KERNELS_LANES_LEAST = 4, KERNELS_LANES_MOST = 16 }; // of a vector
+// Floats of a vector of any family that has some. No block has more samples.
+enum { KERNELS_LANES_LEAST = 4, KERNELS_LANES_MOST = 16 };
 
 struct block_kernels {
     // Plain samples to blocks and back. c x pixels each.

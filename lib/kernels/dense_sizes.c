@@ -3,6 +3,8 @@
 #include "kernels/blocks.h"
 #include "kernels/dense.h"
 
+// More do not stay in the caches.
+enum { FAR_WEIGHTS = 1 << 20 };
 // Strassen's scheme gains 4% or more from here on.
 enum { SUMS_SAMPLES = 128, SUMS_UNITS = 512, SUMS_INPUTS = 1024 };
 // Fixed point gains with any number of samples from here on.
@@ -19,6 +21,10 @@ enum {
     STEP_WEIGHTS = 1 << 20,
     STEP_WIDTH = 3 * KERNELS_LANES_MOST,
 };
+
+bool weights_far(size_t units, size_t inputs) {
+    return units * inputs > FAR_WEIGHTS;
+}
 
 bool strassen_pays(int n, int units, int inputs) {
     return n >= SUMS_SAMPLES && units >= SUMS_UNITS && inputs >= SUMS_INPUTS;

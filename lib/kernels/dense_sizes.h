@@ -3,6 +3,7 @@
 #define ADAM_KERNELS_DENSE_SIZES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum {
     // Samples up to which weights stream forward: with more, products take longer than loading
@@ -12,7 +13,6 @@ enum {
     DENSE_STREAM_MOST = 16,
     DENSE_STREAM_MOST_8 = 12,
     DENSE_STREAM_LEAST = 6,
-    DENSE_STREAM_FAR = 1 << 20, // weights of a layer that come from memory each time
     // Beyond: vectors of samples, and inputs of each, that are turned at once
     // (portable/dense_forward.inc.h). With 16 lanes 640 KiB, for an L2 cache.
     DENSE_VECTORS = 8,
@@ -21,6 +21,9 @@ enum {
     // (portable/dense_tiles.inc.h).
     DENSE_STEP_MOST = 256,
 };
+
+// Whether the weights of a layer come from memory each time.
+bool weights_far(size_t units, size_t inputs);
 
 // Whether kept sums of weights make n samples faster (portable/dense_strassen.inc.h).
 bool strassen_pays(int n, int units, int inputs);

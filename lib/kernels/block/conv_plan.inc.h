@@ -142,7 +142,7 @@ static inline int conv_group(int lanes) {
     return lanes < 4 ? lanes : 4;
 }
 
-// Those of AVX2 have 8 floats each; other families have twice as many registers.
+// FAMILY_REGISTERS of the family whose vectors have `most` floats.
 static inline int vector_registers(int most) {
     return most == 8 ? 16 : 32;
 }

@@ -13,9 +13,8 @@
 #define FAMILY_STORE(at, value, first, count) store_between(at, value, first, (first) + (count))
 #define FAMILY_LOAD(at, first, count) load_between(at, first, (first) + (count))
 // Lane by lane: x where it is larger than y, else y; and a where it is, else b.
-#define FAMILY_LARGER(x, y) (vector) select_lanes((x) > (y), (lanes_int)(x), (lanes_int)(y))
-#define FAMILY_WHERE_LARGER(x, y, a, b)                                                            \
-    (vector_int) select_lanes((x) > (y), (lanes_int)(a), (lanes_int)(b))
+#define FAMILY_LARGER(x, y) choose((x) > (y), x, y)
+#define FAMILY_WHERE_LARGER(x, y, a, b) choose_int((x) > (y), a, b)
 // The first `count` lanes from as many bytes, and to them: numbers of 0 to 255.
 #define FAMILY_WIDEN(at, count) (vector_int) load_bytes(at, count)
 #define FAMILY_NARROW(at, value, count) store_bytes(at, (lanes_int)(value), count)
@@ -25,11 +24,6 @@
 
 typedef float lanes_float __attribute__((vector_size(16)));
 typedef int32_t lanes_int __attribute__((vector_size(16)));
-
-// Where `mask` has all bits set, a; where none, b.
-FAMILY_INLINE lanes_int select_lanes(lanes_int mask, lanes_int a, lanes_int b) {
-    return (mask & a) | (~mask & b);
-}
 
 // Lanes [first, end), and zeros in the others.
 FAMILY_INLINE lanes_float load_between(const float *at, int first, int end) {

@@ -16,10 +16,10 @@ enum {
     STREAM_FORWARD_MOST = LANES > 8 ? DENSE_STREAM_MOST : DENSE_STREAM_MOST_8,
 };
 
-// Near weights stream to samples that leave a quarter of their lanes empty, or fill one vector of
-// so few that the sums of a panel would wait for each other.
+// Near weights stream where samples leave a quarter of the lanes of their vectors empty, or are one
+// vector that has fewer lanes than a panel needs sums, which would wait for each other.
 static bool forward_streams(int n, int units, int inputs) {
-    bool far = (size_t)units * (size_t)inputs > DENSE_STREAM_FAR;
+    bool far = weights_far((size_t)units, (size_t)inputs);
     bool few = FAMILY_LANES < 2 * FAMILY_TILE && n <= LANES;
     return n <= STREAM_FORWARD_MOST && (far || few || 4 * n <= 3 * LANES * cuts(n, LANES));
 }

@@ -21,7 +21,7 @@
 #include "kernels/portable/update.inc.h"
 
 enum {
-    STREAM_GROUP = 64 * 1024, // of these, how many are asked for ahead: a quarter of the L2
+    STREAM_GROUP = 64 * 1024, // far weights that are asked for ahead: a quarter of the L2
     STREAM_NEAR = 16 * 1024,  // of others, a group: less loses the prefetcher
     STREAM_SHARE = 2 * 1024,  // floats of x and dx that stay in the L1 cache
     STREAM_ROW = 2 * 1024,    // of one row at most: the same
@@ -232,10 +232,6 @@ static size_t stream_share(int n) {
            LANES * LANES;
 }
 
-static bool stream_far(size_t units, size_t inputs) {
-    return units * inputs > DENSE_STREAM_FAR;
-}
-
 // Rows of a group, in whole tiles; of far weights, the next group is asked for meanwhile.
 static size_t group_rows(bool far, size_t inputs, int tile) {
     size_t rows = (far ? STREAM_GROUP : STREAM_NEAR) / inputs / (size_t)tile * (size_t)tile;
@@ -283,7 +279,7 @@ static void stream_forward(const struct stream_forward *f, size_t first, size_t 
     struct stream_piece p = f->piece;
     int most = (f->n + STREAM_MOST - 1) / STREAM_MOST; // rounds, in each of which so many
     most = (f->n + most - 1) / most;
-    bool far = stream_far(p.units, p.inputs);
+    bool far = weights_far(p.units, p.inputs);
     size_t group = group_rows(far, p.inputs, stream_kernels[most - 1].dot_rows), end;
     size_t share = stream_share(f->n);
     for (size_t g = first; g < last; g = end) {
@@ -349,7 +345,7 @@ static void back_units(const struct stream_back *b, size_t first, size_t last) {
     const struct dense_errors *e = b->e;
     const struct stream_kernels *kernels = &stream_kernels[e->n - 1];
     size_t inputs = (size_t)e->inputs;
-    bool far = stream_far((size_t)e->units, inputs);
+    bool far = weights_far((size_t)e->units, inputs);
     size_t group = group_rows(far, inputs, kernels->back_rows), share = stream_share(2 * e->n);
     struct stream_piece p = {.inputs = inputs, .units = (size_t)e->units, .rate = 1};
     if (b->work == WORK_STEP)

@@ -207,7 +207,7 @@ static void gather_errors(float *to, const struct dense_errors *e, int first, in
 // Whether the weights come from memory, which is the limit.
 static bool tiles_stream(const struct dense_errors *e) {
     int units = e->of ? e->of : e->units;
-    return e->n <= DENSE_STREAM_MOST && (size_t)units * (size_t)e->inputs > DENSE_STREAM_FAR;
+    return e->n <= DENSE_STREAM_MOST && weights_far((size_t)units, (size_t)e->inputs);
 }
 
 // Rows of a group. A group reads and writes all error gradients of the inputs once, so many samples
