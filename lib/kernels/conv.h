@@ -14,9 +14,9 @@ struct window;
 // SIZE_MAX when they do not fit in size_t.
 size_t conv_scratch(const struct convolution *conv);
 
-// Floats of scratch that conv_block_kernels and winograd_kernels of any family need, for any
-// number of blocks; SIZE_MAX when they do not fit in size_t. 0 of dilated ones, which they do not
-// take.
+// Floats of scratch that conv_block_kernels, winograd_kernels and conv_kept_kernels of any family
+// need, for any number of blocks; SIZE_MAX when they do not fit in size_t. 0 of dilated ones, which
+// they do not take.
 size_t conv_block_scratch(const struct convolution *conv);
 
 // Of plain samples. The first three take dilated windows.
@@ -55,12 +55,12 @@ struct conv_block_kernels {
                          int blocks, int lanes, const struct convolution *conv, float *scratch);
 };
 
-// The same by Winograd's minimal filtering, for square kernels of 3 and 5 at stride 1 in blocks of
-// as many lanes as there are.
+// The same by Winograd's minimal filtering, for square kernels of 3 and 5 at stride 1: in blocks of
+// as many lanes as there are, and in those of one where channels and maps fill vectors.
 // Rounding: of 1e-6 of the sum of magnitudes (block/winograd.inc.h).
 struct winograd_kernels {
     // Where it is expected to be faster (ADAM_WINOGRAD=0: never).
-    bool (*fits)(enum conv_pass pass, const struct convolution *conv, int lanes);
+    bool (*fits)(enum conv_pass pass, const struct convolution *conv, int blocks, int lanes);
     void (*forward)(float *y, const float *x, const float *weights, const float *biases, bool relu,
                     int blocks, int lanes, const struct convolution *conv, float *scratch);
     // relu: NULL, or the outputs x of a relu through which dx goes on, where they are above 0.
@@ -69,10 +69,6 @@ struct winograd_kernels {
     void (*back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
                          int blocks, int lanes, const struct convolution *conv, float *scratch);
 };
-
-// Floats of scratch that conv_kept_kernels of any family need beside conv_block_scratch(), for any
-// number of blocks.
-size_t conv_kept_scratch(const struct convolution *conv);
 
 // Forward passes in blocks of one sample, by what is kept of weights that do not change: kernels at
 // the points of Winograd's filtering, whose rounding is as of winograd_kernels, or packed weights.

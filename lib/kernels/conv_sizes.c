@@ -304,12 +304,3 @@ size_t conv_block_scratch(const struct convolution *conv) {
         }
     return floats;
 }
-
-size_t conv_kept_scratch(const struct convolution *conv) {
-    size_t floats = 0;
-    for (int vector = KERNELS_LANES_LEAST; vector <= KERNELS_LANES_MOST; vector *= 2) {
-        size_t some = winograd_single_sizes(conv, vector).floats;
-        floats = some > floats ? some : floats;
-    }
-    return floats;
-}

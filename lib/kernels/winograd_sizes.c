@@ -121,18 +121,26 @@ static void cut_parts(struct winograd_sizes *s, const struct window *v, bool las
 }
 
 // Fitted to measurements, in vector multiply-adds for each slice: one value of a tile to the
-// points and back, and one kernel.
-static const double data_cost = 12, output_cost = 8, kernel_cost = 1.5;
+// points and back; a vector of kernels to them once a pass, within the L2 cache and beyond; and how
+// much more their gradient takes.
+static const double data_cost = 12, output_cost = 8, kernel_near = 10, kernel_far = 20,
+                    gradient_more = 1.35;
 // Fitted too: the share of the peak that products reach, and the cost of a tile that is multiplied
 // alone, in tiles.
 static const double product_share = 0.85, alone_cost = 1.3;
 
-// Of one group of a block.
+// Of one group.
+static double kernels_cost(const struct winograd_sizes *s, enum conv_pass pass, int vector) {
+    double price = s->kernels > L2_FLOATS ? kernel_far : kernel_near;
+    return price * (double)s->kernels / vector * (pass == CONV_BACK_WEIGHTS ? gradient_more : 1);
+}
+
+// Of one group of a block, by kernels that are at the points already.
 static double cost_of(const struct winograd_sizes *s, int lanes, enum conv_pass pass) {
     bool weights = pass == CONV_BACK_WEIGHTS; // with maps in the lanes
     double channels = s->channels, maps = weights ? rounded_up(s->maps, lanes) : s->maps;
     double values = data_cost * channels + (weights ? data_cost : output_cost) * maps;
-    double sum = kernel_cost * channels * maps * s->points * s->points;
+    double sum = 0;
     for (const struct winograd_part *p = s->parts; p < s->parts + s->part_count; p++) {
         int tiles = p->down * p->across, more = s->points - WINOGRAD_TILE;
         double products = tiles % WINOGRAD_COLUMNS == 1 ? tiles - 1 + alone_cost : tiles;
@@ -188,34 +196,51 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
 
 // ---- Single samples.
 
-static int single_chunk(const struct winograd_sizes *s, int lanes) {
-    size_t tile = (size_t)(s->points * s->points * lanes) * (size_t)product_vectors(s);
+static int single_chunk(const struct winograd_sizes *s, int vector, int of_tile) {
+    size_t tile = (size_t)(s->points * s->points * vector) * (size_t)of_tile;
     int chunk = (int)(SINGLE_FLOATS / tile);
     return (chunk > SINGLE_LEAST ? chunk : SINGLE_LEAST) / WINOGRAD_COLUMNS * WINOGRAD_COLUMNS;
+}
+
+// Products lie as those of blocks do; error gradients, of all maps, behind each other.
+static void lay_single(struct winograd_sizes *s, int vector, enum conv_pass pass) {
+    bool weights = pass == CONV_BACK_WEIGHTS;
+    size_t slices = (size_t)(s->points * s->points);
+    s->chunk = single_chunk(s, vector, weights ? s->channels + s->maps : product_vectors(s));
+    size_t vectors = (size_t)(s->chunk * vector);
+    s->data_slice = vectors * (size_t)(weights ? s->channels : product_vectors(s)) + LINE_FLOATS;
+    s->value_slice = weights ? vectors * (size_t)s->maps + LINE_FLOATS : s->data_slice;
+    s->values = s->kernels;
+    s->data = s->values + (weights ? slices : 1) * s->value_slice;
+    s->floats = s->data + slices * s->data_slice;
 }
 
 // Fitted: what a vector of kernels costs that comes from the L3 cache, and from beyond.
 static const double near_price = 2, far_price = 10;
 
-// In vector multiply-adds.
-static double single_cost(const struct winograd_sizes *s, int lanes) {
-    double products = (double)s->channels * lanes * s->maps, sum = 0;
-    double values = data_cost * s->channels + output_cost * s->maps;
+// In vector multiply-adds, of so many samples by kernels that are at the points already.
+static double single_cost(const struct winograd_sizes *s, int samples, int vector,
+                          enum conv_pass pass) {
+    double products = (double)s->channels * vector * s->maps, sum = 0;
+    double values =
+        data_cost * s->channels + (pass == CONV_BACK_WEIGHTS ? data_cost : output_cost) * s->maps;
     for (const struct winograd_part *p = s->parts; p < s->parts + s->part_count; p++) {
-        int tiles = p->down * p->across, more = s->points - WINOGRAD_TILE;
-        double read = ceil((double)tiles / s->chunk) * (s->far ? far_price : near_price);
+        double tiles = (double)samples * p->down * p->across;
+        double read = ceil(tiles / s->chunk) * (s->far ? far_price : near_price);
+        int more = s->points - WINOGRAD_TILE;
         sum += (p->high + more) * (p->wide + more) *
                (products * (tiles / product_share + read) + tiles * values);
     }
     return sum;
 }
 
-static void choose_single_parts(struct winograd_sizes *s, const struct window *v, int lanes) {
+static void choose_single_parts(struct winograd_sizes *s, const struct window *v, int vector,
+                                enum conv_pass pass) {
     struct winograd_sizes cut = *s;
     double least = INFINITY;
     for (int way = 0; way < WINOGRAD_PARTS; way++) {
         cut_parts(&cut, v, way & 1, way & 2);
-        double cost = single_cost(&cut, lanes);
+        double cost = single_cost(&cut, 1, vector, pass);
         if (cost < least) {
             least = cost;
             *s = cut;
@@ -223,44 +248,49 @@ static void choose_single_parts(struct winograd_sizes *s, const struct window *v
     }
 }
 
-struct winograd_sizes winograd_single_sizes(const struct convolution *conv, int lanes) {
-    const struct winograd_sizes all = winograd_sizes(conv, lanes, CONV_FORWARD);
-    if (all.points == 0 || conv->groups > 1 || all.channels % lanes || all.maps % lanes)
+struct winograd_sizes winograd_single_sizes(const struct convolution *conv, int vector,
+                                            enum conv_pass pass) {
+    const struct winograd_sizes all = winograd_sizes(conv, vector, pass);
+    if (all.points == 0 || conv->groups > 1 || all.channels % vector || all.maps % vector)
         return (struct winograd_sizes){0};
     struct winograd_sizes s = {
         .points = all.points,
-        .channels = all.channels / lanes,
-        .maps = all.maps / lanes,
+        .channels = all.channels / vector,
+        .maps = all.maps / vector,
         .far = all.far,
         .kernel_slice = all.kernel_slice,
         .kernels = all.kernels,
     };
-    s.chunk = single_chunk(&s, lanes);
-    choose_single_parts(&s, &conv->window, lanes);
-    s.data_slice = s.value_slice =
-        (size_t)(s.chunk * lanes) * (size_t)product_vectors(&s) + LINE_FLOATS;
-    s.data = s.value_slice;
-    s.floats = s.data + (size_t)(s.points * s.points) * s.data_slice;
+    lay_single(&s, vector, pass);
+    choose_single_parts(&s, &conv->window, vector, pass);
     return s;
 }
 
-static struct winograd_sizes sizes_of(const struct convolution *conv, int lanes,
+static struct winograd_sizes sizes_of(const struct convolution *conv, int vector, bool single,
                                       enum conv_pass pass) {
     struct convolution turned = conv_turned(conv);
-    return winograd_sizes(pass == CONV_BACK_INPUT ? &turned : conv, lanes, pass);
+    return (single ? winograd_single_sizes
+                   : winograd_sizes)(pass == CONV_BACK_INPUT ? &turned : conv, vector, pass);
 }
 
-size_t winograd_scratch(const struct convolution *conv, int lanes) {
+size_t winograd_scratch(const struct convolution *conv, int vector) {
     size_t most = 0;
-    for (enum conv_pass pass = CONV_FORWARD; pass <= CONV_BACK_WEIGHTS; pass++) {
-        struct winograd_sizes s = sizes_of(conv, lanes, pass);
-        most = s.floats > most ? s.floats : most;
-    }
+    for (enum conv_pass pass = CONV_FORWARD; pass <= CONV_BACK_WEIGHTS; pass++)
+        for (int single = 0; single < 2; single++) {
+            struct winograd_sizes s = sizes_of(conv, vector, single, pass);
+            most = s.floats > most ? s.floats : most;
+        }
     return most;
 }
 
-// Fitted: shares of the peak that the direct way reaches.
-static const double direct_share = 0.95, direct_weights_share = 0.75;
+// ---- The choice.
+
+// Fitted: single samples beside blocks, with the same products.
+static const double singles_share = 0.87;
+
+// Fitted: of the multiply-adds of the direct way: kernels at the points take more memory than
+// weights.
+static const double kept_gain = 0.9;
 
 // Somebody may want the rounding of the direct way.
 static bool switched_off(void) {
@@ -268,25 +298,21 @@ static bool switched_off(void) {
     return wanted && strcmp(wanted, "0") == 0;
 }
 
-// Of what the direct way would take: kernels at the points take more memory than weights.
-static const double single_gain = 0.85;
-
-bool winograd_single_fits(const struct convolution *conv, int lanes) {
-    struct winograd_sizes s = winograd_single_sizes(conv, lanes);
-    double taps = (double)window_taps(&conv->window) * conv->maps * conv->window.c / lanes;
+bool winograd_kept_fits(const struct convolution *conv, int vector) {
+    struct winograd_sizes s = winograd_single_sizes(conv, vector, CONV_FORWARD);
+    double taps = (double)window_taps(&conv->window) * conv->maps * conv->window.c / vector;
     return s.points > 0 && !switched_off() &&
-           single_cost(&s, lanes) < single_gain * taps / direct_share;
+           single_cost(&s, 1, vector, CONV_FORWARD) < kept_gain * taps;
 }
 
-double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass) {
-    struct winograd_sizes s = sizes_of(conv, lanes, pass);
-    if (s.points == 0 || switched_off())
+double winograd_cost(const struct convolution *conv, int blocks, int lanes, int vector,
+                     enum conv_pass pass) {
+    if ((lanes != vector && lanes != 1) || switched_off())
         return INFINITY;
-    return conv->groups * cost_of(&s, lanes, pass);
-}
-
-bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass) {
-    double taps = (double)window_taps(&conv->window) * conv->maps * (conv->window.c / conv->groups);
-    double share = pass == CONV_BACK_WEIGHTS ? direct_weights_share : direct_share;
-    return winograd_cost(conv, lanes, pass) < taps / share;
+    struct winograd_sizes s = sizes_of(conv, vector, lanes == 1, pass);
+    if (s.points == 0)
+        return INFINITY;
+    double kernels = kernels_cost(&s, pass, vector);
+    return lanes == 1 ? kernels + single_cost(&s, blocks, vector, pass) / singles_share
+                      : conv->groups * (kernels + blocks * cost_of(&s, vector, pass));
 }

@@ -40,25 +40,30 @@ struct winograd_sizes {
     size_t kernels, data, values, floats;
 };
 
-// Of a pass, with vectors, and blocks, of so many lanes. The convolution is the one whose
+// Of a pass of blocks of as many lanes as vectors have, `vector`. The convolution is the one whose
 // data and products these are: for CONV_BACK_INPUT the turned one (kernels/conv_sizes.h).
-struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
+struct winograd_sizes winograd_sizes(const struct convolution *conv, int vector,
                                      enum conv_pass pass);
 
-// What a pass of one block is expected to cost, in vector multiply-adds; INFINITY
-// when it is not for such kernels, or ADAM_WINOGRAD=0 in the environment switches it
-// off. And whether that is less than the direct way.
-double winograd_cost(const struct convolution *conv, int lanes, enum conv_pass pass);
-bool winograd_fits(const struct convolution *conv, int lanes, enum conv_pass pass);
+// The same of blocks of one lane, single samples, which have maps in the lanes: channels and maps
+// are vectors of so many. .points is 0 where they do not fill vectors, or there are groups.
+struct winograd_sizes winograd_single_sizes(const struct convolution *conv, int vector,
+                                            enum conv_pass pass);
 
-// Of the forward pass of single samples, in blocks of one lane, by kernels that are at the points
-// already; the maps are in the lanes: channels and maps are vectors of so many floats, and
-// `kernels` are no part of scratch. .points is 0 where it is not for such kernels. And whether it
-// is expected to be so much faster than the direct way that the kernels' memory is worth it.
-struct winograd_sizes winograd_single_sizes(const struct convolution *conv, int lanes);
-bool winograd_single_fits(const struct convolution *conv, int lanes);
+// What a pass of so many blocks is expected to cost, in vector multiply-adds; INFINITY when it is
+// not for such kernels or lanes, or ADAM_WINOGRAD=0 in the environment switches it off. And whether
+// that is less than the direct way (conv_cost.c).
+double winograd_cost(const struct convolution *conv, int blocks, int lanes, int vector,
+                     enum conv_pass pass);
+bool winograd_fits(const struct convolution *conv, int blocks, int lanes, int vector,
+                   enum conv_pass pass);
 
-// Floats of scratch of all passes; 0 when it is not for such kernels.
-size_t winograd_scratch(const struct convolution *conv, int lanes);
+// Whether the forward pass of a single sample, by kernels that are at the points already, is
+// expected to be so much faster than the direct way that their memory is worth it.
+bool winograd_kept_fits(const struct convolution *conv, int vector);
+
+// Floats of scratch of all passes, of blocks and of single samples; 0 when it is not for such
+// kernels.
+size_t winograd_scratch(const struct convolution *conv, int vector);
 
 #endif

@@ -92,8 +92,6 @@ static void scratch_conv(const struct layer *layer, int n, bool train, size_t *k
     struct convolution conv = layer_convolution(layer);
     size_t blocks = most(conv_block_scratch(&conv), conv_rows_scratch(&conv, n));
     *kept = pass_kept_size(layer, n, train);
-    if (!train)
-        blocks = most(blocks, conv_kept_scratch(&conv));
     *brief = most(most(pass_mask_size(layer, n, train), conv_scratch(&conv)), blocks);
 }
 
@@ -101,20 +99,21 @@ static struct convolution pass_convolution(const struct pass *pass) {
     return (struct convolution){pass->window, pass->layer->maps, pass->layer->groups};
 }
 
-// Some rows go the way of all.
+static int blocks_of(const struct pass *pass) {
+    return (pass->n + pass->lanes - 1) / pass->lanes;
+}
+
+// Some rows of a picture go the way of all.
 static bool uses_winograd(const struct pass *pass, enum conv_pass part) {
     struct convolution conv = layer_convolution(pass->layer);
-    return pass->lanes && pass->kernels->winograd->fits(part, &conv, pass->lanes);
+    return pass->lanes && pass->kernels->winograd->fits(part, &conv, blocks_of(pass), pass->lanes);
 }
 
 // --- as rows (kernels/conv_rows.h) --------------------------------------------------------
 
-// Some rows of a picture go the way of all.
 static bool uses_rows(const struct pass *pass) {
     struct convolution conv = layer_convolution(pass->layer);
-    int lanes = pass->lanes;
-    return lanes &&
-           conv_rows_fit(&conv, (pass->n + lanes - 1) / lanes, lanes, pass->kernels->lanes);
+    return pass->lanes && conv_rows_fit(&conv, blocks_of(pass), pass->lanes, pass->kernels->lanes);
 }
 
 // A pass as that of a dense layer: its matrices, of which x and dx, or y and dy, are the layer's

@@ -92,17 +92,18 @@ static void check_near(struct family *f, const char *what, const struct shape *s
 }
 
 // Samples of blocks. Takes the blocks.
-static float *samples_of(struct family *f, float *blocks, int n, int c, int pixels) {
+static float *samples_of(struct family *f, float *blocks, int n, int c, int pixels, int lanes) {
     float *samples = mem_floats((size_t)(n * c * pixels));
-    f->k->blocks->unblock(samples, blocks, n, c, pixels, f->k->lanes);
+    f->k->blocks->unblock(samples, blocks, n, c, pixels, lanes);
     free(blocks);
     return samples;
 }
 
-static void check_shape(struct family *f, const struct shape *s, double most, double mean) {
+static void check_shape(struct family *f, const struct shape *s, int lanes, double most,
+                        double mean) {
     struct convolution conv = convolution_of(s);
     const struct window *v = &conv.window;
-    int lanes = f->k->lanes, n = s->n, blocks = block_count(n, lanes);
+    int n = s->n, blocks = block_count(n, lanes);
     int in_pixels = v->h * v->w, out_pixels = v->out_h * v->out_w;
     size_t weight_count = (size_t)(s->maps * (s->c / s->groups) * s->kernel * s->kernel);
     struct wanted y = wanted_of((size_t)(n * s->maps * out_pixels));
@@ -116,7 +117,7 @@ static void check_shape(struct family *f, const struct shape *s, double most, do
     float *bdy = blocks_of(f, dy, n, s->maps, out_pixels, lanes);
     float *by = blocks_of(f, NULL, n, s->maps, out_pixels, lanes);
     float *bdx = blocks_of(f, NULL, n, s->c, in_pixels, lanes);
-    bool relu = s->groups > 1;
+    bool relu = s->groups > 1 || s->pad == 0;
     for (size_t i = 0; i < y.size; i++)
         convolve_one(&conv, i, x, weights, dy, &y, &dx, &dw);
     struct wanted db = wanted_of((size_t)s->maps);
@@ -131,8 +132,8 @@ static void check_shape(struct family *f, const struct shape *s, double most, do
     for (size_t i = 0; relu && i < dx.size; i++)
         dx.value[i] = x[i] > 0 ? dx.value[i] : 0;
     f->k->winograd->back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
-    float *got_y = samples_of(f, by, n, s->maps, out_pixels);
-    float *got_dx = samples_of(f, bdx, n, s->c, in_pixels);
+    float *got_y = samples_of(f, by, n, s->maps, out_pixels, lanes);
+    float *got_dx = samples_of(f, bdx, n, s->c, in_pixels, lanes);
     check_near(f, "winograd_block", s, got_y, y, most, mean);
     check_near(f, "winograd_block_back_input", s, got_dx, dx, most, mean);
     check_near(f, "winograd_block_back_weights", s, dweights, dw, most, mean);
@@ -158,7 +159,7 @@ static void test_awkward(struct family *f, int lanes) {
         for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
             struct shape s = shapes[i];
             s.n = lanes + 3;
-            check_shape(f, &s, 2e-5, 4e-6); // a few terms: errors of the tile weigh more
+            check_shape(f, &s, lanes, 2e-5, 4e-6); // a few terms: errors of the tile weigh more
         }
 }
 
@@ -167,8 +168,8 @@ static void test_accuracy(struct family *f, int lanes) {
     static const struct shape alexnet_3 = {384, 13, 13, 3, 1, 16, 1, 2};
     static const struct shape alexnet_5 = {48, 27, 27, 5, 2, 16, 1, 2};
     if (lanes == f->k->lanes) {
-        check_shape(f, &alexnet_3, 6e-7, 1e-7);
-        check_shape(f, &alexnet_5, 2e-6, 3e-7);
+        check_shape(f, &alexnet_3, lanes, 6e-7, 1e-7);
+        check_shape(f, &alexnet_5, lanes, 2e-6, 3e-7);
     }
 }
 
@@ -177,11 +178,29 @@ static void test_accuracy(struct family *f, int lanes) {
 static void test_far(struct family *f, int lanes) {
     struct shape far = {130, 4, 20, 3, 1, 227, 1, lanes + 1};
     if (lanes == f->k->lanes)
-        check_shape(f, &far, 6e-7, 1e-7);
+        check_shape(f, &far, lanes, 6e-7, 1e-7);
+}
+
+// Blocks of one sample, whose channels and maps, here counted in vectors, are in the lanes.
+static void test_single(struct family *f, int lanes) {
+    static const struct shape shapes[] = {
+        {1, 7, 7, 3, 1, 2, 1, 1},   {2, 14, 14, 5, 2, 1, 1, 3},  {3, 9, 10, 5, 0, 4, 1, 2},
+        {1, 1, 1, 3, 1, 1, 1, 2},   {1, 6, 7, 3, 2, 5, 1, 9},    {2, 8, 9, 5, 4, 2, 1, 1},
+        {4, 12, 3, 3, 0, 4, 1, 1},  {1, 27, 4, 5, 2, 1, 1, 2},   {1, 1, 40, 5, 2, 3, 1, 1},
+        {1, 13, 14, 3, 1, 1, 1, 5}, {2, 15, 13, 3, 1, 2, 1, 20}, {12, 4, 20, 3, 1, 15, 1, 3},
+    };
+    if (lanes != 1)
+        return;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct shape s = shapes[i];
+        s.c *= f->k->lanes, s.maps *= f->k->lanes;
+        check_shape(f, &s, lanes, 2e-5, 4e-6);
+    }
 }
 
 static void test_winograd(struct family *f, int lanes) {
     test_awkward(f, lanes);
+    test_single(f, lanes);
     test_far(f, lanes);
     test_accuracy(f, lanes);
 }

@@ -86,7 +86,7 @@ static void check_look(struct family *f, const struct conv_kept_kernels *k, cons
     float *x = noise(f, (size_t)(BLOCKS * s->c * in)), *biases = noise(f, (size_t)s->maps);
     float *weights = noise(f, (size_t)(s->maps * s->c * s->kernel * s->kernel));
     float *kept = keep(k, &conv, weights);
-    float *scratch = mem_floats(conv_kept_scratch(&conv) + conv_block_scratch(&conv));
+    float *scratch = mem_floats(conv_block_scratch(&conv));
     float *plain = mem_floats(conv_scratch(&conv));
     float *wanted = mem_floats((size_t)(BLOCKS * s->maps * out));
     f->ref->conv->forward(wanted, x, weights, BLOCKS, &conv, plain);

@@ -146,11 +146,12 @@ static float *gradient_by(struct tap *tap, const struct model *model, const stru
     return gradient;
 }
 
-// Where layers of large pictures want blocks of several samples, the last one full or not.
+// Where layers of large pictures want blocks of several samples, the last one full or not: their
+// maps fill no vectors.
 static void test_blocks(struct tap *tap) {
-    static const char text[] = "input 16x16x16\nconv maps=48 kernel=3 pad=1 act=relu\nconv "
-                               "maps=48 kernel=3 pad=1 act=relu\nmaxpool size=8 stride=8\n"
-                               "conv maps=160 kernel=3 pad=1 act=tanh\nsoftmax units=10\n";
+    static const char text[] = "input 16x16x16\nconv maps=46 kernel=3 pad=1 act=relu\nconv "
+                               "maps=46 kernel=3 pad=1 act=relu\nmaxpool size=8 stride=8\n"
+                               "conv maps=640 kernel=3 pad=1 act=tanh\nsoftmax units=10\n";
     const struct kernels *best = kernels_best();
     struct error err = {0};
     struct model *model = NULL;

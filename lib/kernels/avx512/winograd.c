@@ -2,4 +2,4 @@
 // gradients of inputs.
 #include "kernels/avx512/family.inc.h"
 
-#include "kernels/block/winograd_kept.inc.h"
+#include "kernels/block/winograd_table.inc.h"

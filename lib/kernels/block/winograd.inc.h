@@ -24,7 +24,6 @@
 
 enum {
     CHANNELS_AT_ONCE = 128, // the data of PRODUCT_COLUMNS tiles stay in the L1 cache
-    KERNEL_CHANNELS = 16,   // a multiple of LANES: pack_kernels transposes squares of LANES
 };
 
 // Packs the kernels of up to LANES maps from m on and `count` channels from c on, at most
@@ -126,7 +125,7 @@ static void winograd_products(const struct tiles *t) {
 static void winograd_pass(float *y, const float *x, const float *weights, const float *biases,
                           bool relu, const float *passed, int blocks,
                           const struct convolution *conv, bool turned, float *scratch) {
-    struct winograd w = winograd_lay(conv, turned ? CONV_BACK_INPUT : CONV_FORWARD, scratch);
+    struct winograd w = winograd_lay(conv, false, turned ? CONV_BACK_INPUT : CONV_FORWARD, scratch);
     const struct winograd_sizes *s = &w.sizes;
     int k = conv->window.kernel_h;
     for (int g = 0; g < conv->groups; g++) {
@@ -143,30 +142,5 @@ static void winograd_pass(float *y, const float *x, const float *weights, const 
             }
     }
 }
-
-static void winograd_forward(float *y, const float *x, const float *weights, const float *biases,
-                             bool relu, int blocks, int lanes, const struct convolution *conv,
-                             float *scratch) {
-    (void)lanes;
-    winograd_pass(y, x, weights, biases, relu, NULL, blocks, conv, false, scratch);
-}
-
-static void winograd_back_input(float *dx, const float *dy, const float *weights, const float *relu,
-                                int blocks, int lanes, const struct convolution *conv,
-                                float *scratch) {
-    (void)lanes;
-    struct convolution turned = conv_turned(conv);
-    winograd_pass(dx, dy, weights, NULL, false, relu, blocks, &turned, true, scratch);
-}
-static bool winograd_block_fits(enum conv_pass pass, const struct convolution *conv, int lanes) {
-    return lanes == LANES && winograd_fits(conv, lanes, pass);
-}
-
-const struct winograd_kernels FAMILY(winograd) = {
-    .fits = winograd_block_fits,
-    .forward = winograd_forward,
-    .back_input = winograd_back_input,
-    .back_weights = FAMILY(winograd_back_weights),
-};
 
 #endif

@@ -63,6 +63,10 @@ INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, siz
     static void product_tiles_##rows##columns(const struct slice_product *p) {                     \
         product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, p->a_row, 1, p->to_row,   \
                      p->inner, false, p);                                                          \
+    }                                                                                              \
+    static void product_sums_##rows##columns(const struct slice_product *p) {                      \
+        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, 1, p->a_step, LANES,      \
+                     p->inner, false, p);                                                          \
     }
 #define PRODUCTS(columns)                                                                          \
     PRODUCT(1, columns)                                                                            \
@@ -90,6 +94,8 @@ product_function *const FAMILY(products_channels)[PRODUCT_COLUMNS][8] = {
     ROW(product_channels, 1), ROW(product_channels, 2), ROW(product_channels, 3)};
 product_function *const FAMILY(products_tiles)[PRODUCT_COLUMNS][8] = {
     ROW(product_tiles, 1), ROW(product_tiles, 2), ROW(product_tiles, 3)};
+product_function *const FAMILY(products_sums)[PRODUCT_COLUMNS][8] = {
+    ROW(product_sums, 1), ROW(product_sums, 2), ROW(product_sums, 3)};
 #undef ROW
 
 // ---- Transforms

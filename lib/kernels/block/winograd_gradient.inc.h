@@ -123,25 +123,43 @@ INLINE void taps_back(int k, vector *taps, const float *from, size_t slice) {
     back_rows(side, k, true, taps, k, &line, k);
 }
 
-// Transforms all sums of a group into dweights.
-static void winograd_gradient(const struct winograd *w, float *dweights) {
-    const struct winograd_sizes *s = &w->sizes;
+// Turns `count` taps of up to LANES maps, a vector of maps each, into taps of each map, `map`
+// floats from one to the next.
+static void store_taps(float *to, size_t map, const float *taps, int count, int maps) {
+    for (int t = 0; t < count; t += LANES) {
+        int these = least(count - t, LANES);
+        vector v[LANES];
+#pragma GCC unroll 16
+        for (int i = 0; i < LANES; i++)
+            v[i] = i < these ? *(const vector *)(taps + (t + i) * LANES) : (vector){0};
+        transpose_vectors(v);
+#pragma GCC unroll 16
+        for (int l = 0; l < LANES; l++)
+            if (l < maps)
+                store_part(to + (size_t)l * map + t, v[l], these);
+    }
+}
+
+// Transforms the sums of a group, from `sums` on, into dweights. The sizes are those of blocks.
+static void gradient_back(const struct winograd_sizes *s, float *dweights, const float *sums) {
+    ALIGNED float kernels[TAPS_MOST * KERNEL_CHANNELS * LANES];
     int n = s->points, taps = (n + 1 - WINOGRAD_TILE) * (n + 1 - WINOGRAD_TILE);
-    size_t slice = s->kernel_slice;
-    const float *from = w->kernels;
-    for (int m = 0; m < s->maps; m += LANES, from += (size_t)(n * n) * slice)
-        for (int c = 0; c < s->channels; c++) {
-            ALIGNED vector kernel[TAPS_MOST];
-            if (s->far)
-                ask_to_read(n, n, from + c * LANES + AHEAD, (size_t)n * slice, slice);
-            if (n == 6)
-                taps_back(3, kernel, from + c * LANES, slice);
-            else
-                taps_back(5, kernel, from + c * LANES, slice);
-            for (int l = 0; l < LANES && m + l < s->maps; l++)
-                for (int t = 0; t < taps; t++)
-                    dweights[(size_t)((m + l) * s->channels + c) * (size_t)taps + (size_t)t] =
-                        kernel[t][l];
+    size_t slice = s->kernel_slice, map = (size_t)(s->channels * taps);
+    for (int m = 0; m < s->maps; m += LANES, sums += (size_t)(n * n) * slice)
+        for (int c = 0, count; c < s->channels; c += count) {
+            count = least(s->channels - c, KERNEL_CHANNELS);
+            for (int i = 0; i < count; i++) {
+                const float *from = sums + (c + i) * LANES;
+                vector *kernel = (vector *)(void *)(kernels + i * taps * LANES);
+                if (s->far)
+                    ask_to_read(n, n, from + AHEAD, (size_t)n * slice, slice);
+                if (n == 6)
+                    taps_back(3, kernel, from, slice);
+                else
+                    taps_back(5, kernel, from, slice);
+            }
+            store_taps(dweights + (size_t)m * map + (size_t)(c * taps), map, kernels, count * taps,
+                       least(s->maps - m, LANES));
         }
 }
 
@@ -158,14 +176,21 @@ static void winograd_chunk_sums(const struct tiles *t, float *dbiases, const flo
     }
 }
 
-// Sums a group over all tiles. The first chunk writes the sums; if it lacks points, they are
-// cleared first.
+// The first chunk writes the sums; if it lacks points, they are cleared before, and it adds to
+// them.
+static bool clear_if_points_lack(const struct winograd *w) {
+    const struct winograd_part *first = w->sizes.parts;
+    bool lack = first->high < WINOGRAD_TILE || first->wide < WINOGRAD_TILE;
+    if (lack)
+        memset(w->kernels, 0, w->sizes.kernels * sizeof *w->kernels);
+    return lack;
+}
+
+// Sums a group over all tiles.
 static void winograd_sums(const struct winograd *w, float *dbiases, const float *dy, const float *x,
                           int blocks) {
     const struct winograd_sizes *s = &w->sizes;
-    bool add = s->parts[0].high < WINOGRAD_TILE || s->parts[0].wide < WINOGRAD_TILE;
-    if (add)
-        memset(w->kernels, 0, s->kernels * sizeof *w->kernels);
+    bool add = clear_if_points_lack(w);
     for (int p = 0; p < s->part_count; p++)
         for (struct tiles t = tiles_of(w, &s->parts[p]); tiles_next(&t, blocks); add = true) {
             winograd_data(&t, x);
@@ -173,18 +198,17 @@ static void winograd_sums(const struct winograd *w, float *dbiases, const float 
         }
 }
 
-void FAMILY(winograd_back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
-                                   int blocks, int lanes, const struct convolution *conv,
-                                   float *scratch) {
-    (void)lanes;
-    struct winograd w = winograd_lay(conv, CONV_BACK_WEIGHTS, scratch);
+void FAMILY(winograd_gradient)(float *dweights, float *dbiases, const float *dy, const float *x,
+                               int blocks, const struct convolution *conv, float *scratch) {
+    struct winograd w = winograd_lay(conv, false, CONV_BACK_WEIGHTS, scratch);
     const struct winograd_sizes *s = &w.sizes;
     int k = conv->window.kernel_h;
     memset(dbiases, 0, (size_t)conv->maps * sizeof *dbiases);
     for (int g = 0; g < conv->groups; g++) {
         winograd_sums(&w, dbiases + g * s->maps, dy + (size_t)(g * s->maps) * LANES,
                       x + (size_t)(g * s->channels) * LANES, blocks);
-        winograd_gradient(&w, dweights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k));
+        gradient_back(s, dweights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k),
+                      w.kernels);
     }
 }
 

@@ -15,7 +15,7 @@ enum {
 
 struct slice_product {
     const float *a, *b;
-    size_t a_row, a_skip, b_column; // a_row: of products_tiles
+    size_t a_row, a_step, a_skip, b_column; // where these are no constants
     int outer, inner;
     float *to;
     size_t to_row, to_column; // to_row: of products_tiles
@@ -27,9 +27,11 @@ typedef void product_function(const struct slice_product *);
 
 // By columns and rows, less one. Maps x tiles: kernels are broadcast, summed over channels.
 // Channels x bundles of maps: data are broadcast, summed over tiles and their lanes.
-// Tiles x bundles of maps, of single samples: data are broadcast, summed over channels.
+// Of single samples, tiles x bundles of maps: data are broadcast, summed over channels; and
+// channels x bundles of maps: data are broadcast, summed over tiles.
 extern product_function *const FAMILY(products_maps)[PRODUCT_COLUMNS][8];
 extern product_function *const FAMILY(products_channels)[PRODUCT_COLUMNS][8];
 extern product_function *const FAMILY(products_tiles)[PRODUCT_COLUMNS][8];
+extern product_function *const FAMILY(products_sums)[PRODUCT_COLUMNS][8];
 
 #endif

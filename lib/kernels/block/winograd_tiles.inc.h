@@ -12,7 +12,8 @@
 #include "kernels/winograd_sizes.h"
 
 enum {
-    TAPS_MOST = 25, // of a kernel: 5 x 5
+    TAPS_MOST = 25,       // of a kernel: 5 x 5
+    KERNEL_CHANNELS = 16, // turned at a time, a multiple of LANES: squares of LANES are
     TILE_PIXELS = WINOGRAD_TILE * WINOGRAD_TILE,
 };
 
@@ -29,12 +30,15 @@ struct winograd {
     float *values;
 };
 
-static struct winograd winograd_lay(const struct convolution *conv, enum conv_pass pass,
-                                    float *scratch) {
-    struct winograd w = {.sizes = winograd_sizes(conv, LANES, pass),
+// `single`: of blocks of one lane.
+static struct winograd winograd_lay(const struct convolution *conv, bool single,
+                                    enum conv_pass pass, float *scratch) {
+    struct winograd w = {.sizes =
+                             (single ? winograd_single_sizes : winograd_sizes)(conv, LANES, pass),
+                         .single = single,
                          .window = &conv->window,
-                         .channels = conv->window.c,
-                         .maps = conv->maps,
+                         .channels = single ? conv->window.c / LANES : conv->window.c,
+                         .maps = single ? conv->maps / LANES : conv->maps,
                          .kernels = scratch};
     w.data = scratch + w.sizes.data;
     w.values = scratch + w.sizes.values;
@@ -167,9 +171,12 @@ static void winograd_data(const struct tiles *t, const float *x) {
     }
 }
 
-// As winograd_kernels.back_weights (winograd_gradient.inc.h, which a family compiles apart).
-void FAMILY(winograd_back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
-                                   int blocks, int lanes, const struct convolution *conv,
-                                   float *scratch);
+// As winograd_kernels.back_weights, of blocks of LANES lanes and of one (winograd_gradient.inc.h
+// and winograd_single_gradient.inc.h, which a family compiles apart).
+void FAMILY(winograd_gradient)(float *dweights, float *dbiases, const float *dy, const float *x,
+                               int blocks, const struct convolution *conv, float *scratch);
+void FAMILY(winograd_single_gradient)(float *dweights, float *dbiases, const float *dy,
+                                      const float *x, int blocks, const struct convolution *conv,
+                                      float *scratch);
 
 #endif

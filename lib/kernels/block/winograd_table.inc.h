@@ -1,0 +1,51 @@
+// Winograd's minimal filtering: the tables of a family.
+#ifndef ADAM_KERNELS_BLOCK_WINOGRAD_TABLE_INC_H
+#define ADAM_KERNELS_BLOCK_WINOGRAD_TABLE_INC_H
+
+#include "kernels/block/winograd_kept.inc.h"
+
+static void winograd_any(float *y, const float *x, const float *weights, const float *biases,
+                         bool relu, const float *passed, int blocks, int lanes,
+                         const struct convolution *conv, bool turned, float *scratch) {
+    if (lanes == LANES) {
+        winograd_pass(y, x, weights, biases, relu, passed, blocks, conv, turned, scratch);
+        return;
+    }
+    struct winograd w = winograd_lay(conv, true, turned ? CONV_BACK_INPUT : CONV_FORWARD, scratch);
+    single_kernels(w.kernels, weights, conv, turned);
+    single_pass(&w, y, x, w.kernels, biases, relu, passed, blocks);
+}
+
+static void winograd_forward(float *y, const float *x, const float *weights, const float *biases,
+                             bool relu, int blocks, int lanes, const struct convolution *conv,
+                             float *scratch) {
+    winograd_any(y, x, weights, biases, relu, NULL, blocks, lanes, conv, false, scratch);
+}
+
+static void winograd_back_input(float *dx, const float *dy, const float *weights, const float *relu,
+                                int blocks, int lanes, const struct convolution *conv,
+                                float *scratch) {
+    struct convolution turned = conv_turned(conv);
+    winograd_any(dx, dy, weights, NULL, false, relu, blocks, lanes, &turned, true, scratch);
+}
+
+static void winograd_back_weights(float *dweights, float *dbiases, const float *dy, const float *x,
+                                  int blocks, int lanes, const struct convolution *conv,
+                                  float *scratch) {
+    (lanes == LANES ? FAMILY(winograd_gradient) : FAMILY(winograd_single_gradient))(
+        dweights, dbiases, dy, x, blocks, conv, scratch);
+}
+
+static bool winograd_here(enum conv_pass pass, const struct convolution *conv, int blocks,
+                          int lanes) {
+    return winograd_fits(conv, blocks, lanes, LANES, pass);
+}
+
+const struct winograd_kernels FAMILY(winograd) = {
+    .fits = winograd_here,
+    .forward = winograd_forward,
+    .back_input = winograd_back_input,
+    .back_weights = winograd_back_weights,
+};
+
+#endif
