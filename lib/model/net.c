@@ -98,13 +98,16 @@ static struct block_range whole_pass(const struct net *net) {
     return (struct block_range){0, net->blocks};
 }
 
-// The passes of a stack: one for each block; else one of all samples.
+// The passes of a stack: one for each part of the blocks; else one of all samples.
 static int part_count(const struct net *net, const struct node *node) {
-    return node->last > node->first + 1 ? net->blocks : 1;
+    return node->step < net->blocks ? (net->blocks + node->step - 1) / node->step : 1;
 }
 
 static struct block_range range_of(const struct net *net, const struct node *node, int i) {
-    return part_count(net, node) > 1 ? (struct block_range){i, 1} : whole_pass(net);
+    int first = i * node->step, left = net->blocks - first;
+    return part_count(net, node) > 1
+               ? (struct block_range){first, left < node->step ? left : node->step}
+               : whole_pass(net);
 }
 
 static void forward_layer(struct net *net, struct node *node, const float *parameters,

@@ -11,10 +11,10 @@
 //   net.c         the passes
 //
 // Layers that hold samples in blocks (kernels/kernels.h) and follow one another are a
-// stack, which is passed block by block: the first block through all of its layers, then
+// stack, which is passed part by part: a block, or some small ones, through all of its layers, then
 // the next. "the working sets for the operations fit in the L3 cache" is what Adam 3.2.4
 // asks for; so what one layer writes the next finds in the L2 cache, and what nobody
-// reads later takes the room of one block, however large the mini-batch is. Where one
+// reads later takes the room of one part, however large the mini-batch is. Where one
 // block of outputs is too large for that, layers up to a max pool go band by band.
 #ifndef ADAM_MODEL_NET_INSIDE_H
 #define ADAM_MODEL_NET_INSIDE_H
@@ -44,8 +44,9 @@ struct node {
     float *errors[LAYER_INPUTS_MAX]; // where the error gradients of inputs go; NULL: nowhere
     // Of passes of net->n samples:
     int first, last;    // the layers [first, last) of its stack, or itself alone
-    bool y_brief;       // y is read within its stack only, and before the next block:
-    bool dy_brief;      // all blocks lie in one place. The same of dy
+    int step;           // blocks of a part of its stack's pass
+    bool y_brief;       // y is read within its stack only, and before the next part:
+    bool dy_brief;      // all parts lie in one place. The same of dy
     size_t kept_sample; // floats of `kept` for each sample
     int band;           // rows at a time of the outputs of the layer that begins; 0: all
     int rows;           // of those that are wanted

@@ -17,7 +17,7 @@ size_t net_input_size(const struct net *net, const struct node *reader, const st
 // A block of more outputs than BLOCK_FLOATS has left the cache when the next layer reads it. Then
 // weights of more than a BLOCK_WEIGHTS-th of it pass all blocks at once, so that they are prepared
 // once.
-enum { BLOCK_FLOATS = 1 << 19, BLOCK_WEIGHTS = 8 };
+enum { BLOCK_FLOATS = 1 << 19, BLOCK_WEIGHTS = 8, PART_FLOATS = 1 << 17 };
 
 bool net_by_block(const struct layer *layer, int lanes) {
     size_t outputs = shape_size(layer->out), weights = layer->weights.count / (size_t)lanes;
@@ -70,6 +70,29 @@ static void stack_layers(struct net *net) {
         mark_brief(net, i);
 }
 
+// Blocks of a part: as many samples as blocks of the widest vectors have, but of outputs no more
+// than PART_FLOATS.
+static int part_blocks(const struct net *net, int first, int end) {
+    int most = KERNELS_LANES_MOST / (net->lanes ? net->lanes : 1), blocks = most;
+    for (int i = first; i < end; i++) {
+        size_t floats = shape_size(net->model->layers[i].out) * (size_t)net->lanes;
+        size_t fit = floats > 0 ? PART_FLOATS / floats : 1;
+        blocks = fit < (size_t)blocks ? (int)fit : blocks;
+        if (net->nodes[i].next || net->nodes[i].prev) // bands are of one block
+            blocks = 1;
+    }
+    return blocks > 1 ? blocks : 1;
+}
+
+static void part_stacks(struct net *net) {
+    for (int i = 0, end; i < net->model->layer_count; i = end) {
+        end = net->nodes[i].last;
+        int step = part_blocks(net, i, end);
+        for (int l = i; l < end; l++)
+            net->nodes[l].step = end > i + 1 ? step : net->blocks;
+    }
+}
+
 static void size_kept(const struct net *net, struct node *node) {
     const struct layer *layer = node->pass.layer;
     size_t kept = 0, brief = 0;
@@ -113,6 +136,7 @@ void net_lay_out(struct net *net, int n) {
     }
     stack_layers(net);
     net_lay_bands(net);
+    part_stacks(net);
 }
 
 // --- parts --------------------------------------------------------------------------
