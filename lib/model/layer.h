@@ -106,6 +106,12 @@ struct layer_type {
     void (*forward)(const struct pass *pass);
     // Adds nothing: writes the gradients of inputs and parameters.
     void (*backward)(const struct pass *pass);
+    // Of one that looks at samples together, where it learns: it is shown all parts of the samples
+    // before any goes forward, and all of the error gradients before any goes back, and then writes
+    // the gradients of its parameters. And the floats of pass.common for at most n places.
+    void (*measure)(const struct pass *pass);
+    void (*measure_back)(const struct pass *pass);
+    size_t (*common)(const struct layer *layer, int n);
     struct team_cut (*team_cut)(const struct pass *pass); // NULL: {0}
     // What is kept of weights that do not change, for passes of n samples (model/prepared.h):
     // floats, 0 where it is nothing; and makes it. False: not of these weights.

@@ -1,7 +1,7 @@
 // batchnorm. In training its samples are normalised in groups of GROUP, each by its own statistics,
-// however the mini-batch is divided into passes (model_together). In prediction, and where it is
-// frozen, they are normalised by the running statistics; and where a group has but one value of a
-// map, which has no deviation.
+// however the mini-batch is divided into passes (model_together) and these into parts. In
+// prediction, and where it is frozen, they are normalised by the running statistics; and where a
+// group has but one value of a map, which has no deviation.
 #include <math.h>
 #include <string.h>
 
@@ -49,28 +49,32 @@ static int groups_of(int n) {
     return (n + GROUP - 1) / GROUP;
 }
 
-// Kept: what the activation keeps and, of each group, the mean and variance of each map. Brief: the
-// kernels' scratch, and five floats of each map. A layer that is frozen may be passed block by
-// block, so that what it keeps is so much of each sample.
+// Kept: what the activation keeps. Brief: the kernels' scratch, and five floats of each map.
 static void scratch_batch(const struct layer *layer, int n, bool train, size_t *kept,
                           size_t *brief) {
-    size_t c = (size_t)layer->in.c;
     *kept = pass_kept_size(layer, n, train);
-    if (train && layer_learns(layer))
-        *kept += (size_t)groups_of(n) * 2 * c;
-    *brief = batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST) + 5 * c;
+    *brief = batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST) + 5 * (size_t)layer->in.c;
+}
+
+// Of each group and map: mean, variance, and the sums of error gradients.
+enum { COMMON = 4 };
+
+static size_t common_batch(const struct layer *layer, int n) {
+    return (size_t)groups_of(n) * COMMON * (size_t)layer->in.c;
 }
 
 // --- groups -----------------------------------------------------------------------------
 
-// Samples that are normalised together, and the arrays of maps that they are normalised by.
+// Samples of one group that lie in the part at hand, and the arrays of maps that they are
+// normalised by.
 struct group {
     const struct batch_norm_kernels *kernels;
     struct batch_norm norm;
-    size_t at;              // of its first value
-    bool own;               // it has statistics of its own
-    float *mean, *variance; // if so
-    float *factor, *term, *slope, *plain, *along;
+    size_t at;       // of its first value
+    int before, all; // samples of the group that were in parts before, and all of them
+    bool own;        // it has statistics of its own
+    float *mean, *variance, *plain, *along; // those of the group; sums of error gradients
+    float *factor, *term, *slope, *first, *second;
     float *scratch;
 };
 
@@ -86,25 +90,51 @@ static void set_layout(struct group *g, const struct pass *pass, int n) {
                                   .lanes = flat ? 1 : pass->lanes};
 }
 
-static struct group group_at(const struct pass *pass, int i) {
-    const struct layer *layer = pass->layer;
-    size_t c = (size_t)layer->in.c;
-    int left = pass->n - i * GROUP, n = left < GROUP ? left : GROUP;
-    float *own = pass->kept + pass_kept_size(layer, pass->places, pass->trains);
-    struct group g = {.at = (size_t)i * GROUP * shape_size(layer->in),
-                      .own =
-                          pass->trains && layer_learns(layer) && n * layer->in.h * layer->in.w > 1,
-                      .mean = own + (size_t)i * 2 * c,
-                      .scratch = pass->brief};
-    set_layout(&g, pass, n);
-    g.variance = g.mean + c;
-    g.factor = pass->brief + batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST);
-    g.term = g.factor + c, g.slope = g.term + c, g.plain = g.slope + c, g.along = g.plain + c;
-    return g;
+static void set_common(struct group *g, const struct pass *pass, int group) {
+    size_t c = (size_t)pass->layer->in.c;
+    g->own = g->all * pass->layer->in.h * pass->layer->in.w > 1;
+    g->mean = pass->common + (size_t)group * COMMON * c;
+    g->variance = g->mean + c, g->plain = g->variance + c, g->along = g->plain + c;
 }
 
+static int least(int a, int b) {
+    return a < b ? a : b;
+}
+
+// The next piece of the part behind its first `done` samples; false: there is none.
+static bool next_piece(struct group *g, const struct pass *pass, int *done) {
+    const struct layer *layer = pass->layer;
+    int first = pass->at + *done, group = first / GROUP, begin = group * GROUP;
+    size_t c = (size_t)layer->in.c;
+    if (*done >= pass->n)
+        return false;
+    int n = least(pass->n - *done, begin + GROUP - first);
+    *g = (struct group){.at = (size_t)*done * shape_size(layer->in),
+                        .before = first - begin,
+                        .all = least(pass->all - begin, GROUP),
+                        .scratch = pass->brief};
+    set_layout(g, pass, n);
+    if (pass->trains && layer_learns(layer))
+        set_common(g, pass, group);
+    g->factor = pass->brief + batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST);
+    g->term = g->factor + c, g->slope = g->term + c, g->first = g->slope + c;
+    g->second = g->first + c;
+    *done += n;
+    return true;
+}
+
+// Of the piece, and of the group.
 static int values_of_map(const struct group *g) {
     return g->norm.n * g->norm.pixels;
+}
+
+static int values_of_all(const struct pass *pass, const struct group *g) {
+    return g->all * pass->layer->in.h * pass->layer->in.w;
+}
+
+static bool is_last_piece(const struct pass *pass, const struct group *g) {
+    int pixels = pass->layer->in.h * pass->layer->in.w;
+    return g->before * pixels + values_of_map(g) == values_of_all(pass, g);
 }
 
 // The mean and variance by which values of map m are normalised, in double precision.
@@ -137,15 +167,37 @@ static float relu_bound(enum act act) {
     return act == ACT_RELU ? INFINITY : act == ACT_RELU6 ? 6 : 0;
 }
 
+// The statistics of `before` values and of `count` more are those of all (Chan, Golub and LeVeque
+// 1979).
+static void join_statistics(float *mean, float *variance, double before, double more_mean,
+                            double more_variance, double count) {
+    double all = before + count, away = more_mean - (double)*mean;
+    double squares = before * (double)*variance + count * more_variance;
+    *variance = (float)((squares + away * away * before * count / all) / all);
+    *mean = (float)((double)*mean + away * count / all);
+}
+
+static void measure_batch(const struct pass *pass) {
+    int pixels = pass->layer->in.h * pass->layer->in.w, done = 0;
+    for (struct group g; next_piece(&g, pass, &done);) {
+        bool first = g.before == 0;
+        if (!g.own)
+            continue;
+        float *mean = first ? g.mean : g.first, *variance = first ? g.variance : g.second;
+        g.kernels->measure(mean, variance, pass->x[0] + g.at, &g.norm, g.scratch);
+        for (int m = 0; !first && m < g.norm.c; m++)
+            join_statistics(&g.mean[m], &g.variance[m], (double)g.before * pixels, (double)mean[m],
+                            (double)variance[m], values_of_map(&g));
+    }
+}
+
 static void forward_batch(const struct pass *pass) {
     float most = relu_bound(pass->act);
-    for (int i = 0; i < groups_of(pass->n); i++) {
-        const struct group g = group_at(pass, i);
-        const float *x = pass->x[0] + g.at;
-        if (g.own)
-            g.kernels->measure(g.mean, g.variance, x, &g.norm, g.scratch);
+    int done = 0;
+    for (struct group g; next_piece(&g, pass, &done);) {
         make_factors(pass, &g);
-        g.kernels->scale(pass->y + g.at, x, g.factor, g.term, most, &g.norm, g.scratch);
+        g.kernels->scale(pass->y + g.at, pass->x[0] + g.at, g.factor, g.term, most, &g.norm,
+                         g.scratch);
     }
     if (most <= 0)
         pass_activate(pass, pass->kept);
@@ -164,9 +216,9 @@ static void add_gradients(const struct pass *pass, const struct group *g) {
 
 // How far the running statistics are from those of the group, by its share of the mini-batch. The
 // variance that lasts is the unbiased one, as PyTorch has it.
-HOGWILD static void add_distances(const struct pass *pass, const struct group *g, int samples) {
-    double count = values_of_map(g), unbiased = count / (count - 1);
-    float share = pass->scale * (float)samples;
+HOGWILD static void add_distances(const struct pass *pass, const struct group *g) {
+    double count = values_of_all(pass, g), unbiased = count / (count - 1);
+    float share = pass->scale * (float)g->all;
     for (int m = 0; m < g->norm.c; m++) {
         float variance = (float)((double)g->variance[m] * unbiased);
         pass->dstatistics[0][m] += share * (pass->statistics[0][m] - g->mean[m]);
@@ -176,7 +228,7 @@ HOGWILD static void add_distances(const struct pass *pass, const struct group *g
 
 // dx = scale / deviation (dy - mean of dy - x^ mean of dy x^), as factors of dy and x and a term.
 HOGWILD static void make_error_factors(const struct pass *pass, const struct group *g) {
-    double count = values_of_map(g);
+    double count = values_of_all(pass, g);
     for (int m = 0; m < g->norm.c; m++) {
         struct statistics s = statistics_of(pass, g, m);
         double factor = s.inverse * (double)pass->weights[m];
@@ -193,25 +245,6 @@ HOGWILD static void copy_means(const struct pass *pass, const struct group *g) {
         g->term[m] = g->own ? g->mean[m] : pass->statistics[0][m];
 }
 
-static void backward_group(const struct pass *pass, const struct group *g, const float *outputs,
-                           int samples) {
-    const float *x = pass->x[0] + g->at, *dy = pass->dy + g->at;
-    float most = relu_bound(pass->act);
-    outputs = outputs ? outputs + g->at : NULL;
-    if (layer_learns(pass->layer)) {
-        copy_means(pass, g);
-        g->kernels->errors(g->plain, g->along, dy, outputs, most, x, g->term, &g->norm, g->scratch);
-        add_gradients(pass, g);
-        if (g->own)
-            add_distances(pass, g, samples);
-    }
-    if (!pass->dx[0])
-        return;
-    make_error_factors(pass, g);
-    g->kernels->back(pass->dx[0] + g->at, dy, outputs, most, x, g->factor, g->slope, g->term,
-                     &g->norm, g->scratch);
-}
-
 static void clear_gradients(const struct pass *pass) {
     size_t bytes = (size_t)pass->layer->in.c * sizeof(float);
     memset(pass->dweights, 0, bytes);
@@ -220,17 +253,53 @@ static void clear_gradients(const struct pass *pass) {
         memset(pass->dstatistics[i], 0, bytes);
 }
 
-static void backward_batch(const struct pass *pass) {
-    bool relu = relu_bound(pass->act) > 0;
-    const float *outputs = relu && !pass->undone ? pass->y : NULL;
-    if (!relu)
+static void add_sums(float *sums, const float *more, int count) {
+    for (int m = 0; m < count; m++)
+        sums[m] += more[m];
+}
+
+// Outputs through whose relu error gradients come; NULL: through none any more.
+static const float *relu_outputs(const struct pass *pass) {
+    return relu_bound(pass->act) > 0 && !pass->undone ? pass->y : NULL;
+}
+
+static void measure_piece(const struct pass *pass, const struct group *g) {
+    const float *outputs = relu_outputs(pass), *dy = pass->dy + g->at, *x = pass->x[0] + g->at;
+    bool first = g->before == 0;
+    float *plain = first ? g->plain : g->first, *along = first ? g->along : g->second;
+    copy_means(pass, g);
+    g->kernels->errors(plain, along, dy, outputs ? outputs + g->at : NULL, relu_bound(pass->act), x,
+                       g->term, &g->norm, g->scratch);
+    if (!first) {
+        add_sums(g->plain, plain, g->norm.c);
+        add_sums(g->along, along, g->norm.c);
+    }
+    if (!is_last_piece(pass, g))
+        return;
+    add_gradients(pass, g);
+    if (g->own)
+        add_distances(pass, g);
+}
+
+static void measure_back_batch(const struct pass *pass) {
+    int done = 0;
+    if (relu_bound(pass->act) <= 0)
         pass_activate_back(pass, pass->kept);
-    if (layer_learns(pass->layer))
-        clear_gradients(pass);
-    for (int i = 0; i < groups_of(pass->n); i++) {
-        const struct group g = group_at(pass, i);
-        int left = pass->n - i * GROUP;
-        backward_group(pass, &g, outputs, left < GROUP ? left : GROUP);
+    clear_gradients(pass);
+    for (struct group g; next_piece(&g, pass, &done);)
+        measure_piece(pass, &g);
+}
+
+static void backward_batch(const struct pass *pass) {
+    const float *outputs = relu_outputs(pass);
+    int done = 0;
+    if (relu_bound(pass->act) <= 0 && !layer_learns(pass->layer))
+        pass_activate_back(pass, pass->kept);
+    for (struct group g; pass->dx[0] && next_piece(&g, pass, &done);) {
+        make_error_factors(pass, &g);
+        g.kernels->back(pass->dx[0] + g.at, pass->dy + g.at, outputs ? outputs + g.at : NULL,
+                        relu_bound(pass->act), pass->x[0] + g.at, g.factor, g.slope, g.term,
+                        &g.norm, g.scratch);
     }
 }
 
@@ -254,4 +323,7 @@ const struct layer_type layer_batchnorm = {
     .scratch = scratch_batch,
     .forward = forward_batch,
     .backward = backward_batch,
+    .measure = measure_batch,
+    .measure_back = measure_back_batch,
+    .common = common_batch,
 };

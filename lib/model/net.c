@@ -151,11 +151,36 @@ static void forward_node(struct net *net, struct node *node, const float *parame
         forward_layer(net, node, parameters, range);
 }
 
-static void forward_stack(struct net *net, const struct node *node) {
-    for (int p = 0; p < part_count(net, node); p++)
+static void measure(struct net *net, struct node *node, struct block_range range) {
+    net_view(net, node, range);
+    net_turn_inputs(net, node, range);
+    net_set_parameters(&node->pass, net->progress.parameters, NULL);
+    node->pass.layer->type->measure(&node->pass);
+    tell_watcher(net, node->pass.layer, NET_FORWARD);
+}
+
+// The layer that begins the next stack, if this one shows it each part; else NULL.
+static struct node *shown_to(const struct net *net, const struct node *node) {
+    struct node *next = node->last < net->model->layer_count ? &net->nodes[node->last] : NULL;
+    return next && next->early ? next : NULL;
+}
+
+// Whether the layer, which begins its stack, sees all samples together, but not early.
+static bool sees_late(const struct net *net, const struct node *node) {
+    return net_sees_together(net, node->pass.layer) && !node->early;
+}
+
+static void forward_stack(struct net *net, struct node *node) {
+    struct node *next = shown_to(net, node);
+    if (sees_late(net, node))
+        measure(net, node, whole_pass(net));
+    for (int p = 0; p < part_count(net, node); p++) {
         for (int l = node->first; l < node->last; l++)
             forward_node(net, &net->nodes[l], net->progress.parameters,
                          range_of(net, &net->nodes[l], p));
+        if (next)
+            measure(net, next, range_of(net, node, p));
+    }
 }
 
 // False: it waits.
@@ -235,9 +260,11 @@ static void add_gradient(const struct net *net, const struct node *node, float *
                        layer_parameters(layer), 1);
 }
 
+// Error gradients to those of the parameters, and of the inputs unless these wait for all.
 static void backward_layer(struct net *net, struct node *node, const float *parameters,
                            float *gradient, struct block_range range) {
     struct pass *pass = &node->pass;
+    bool together = net_sees_together(net, pass->layer);
     net_view(net, node, range);
     if (node->writers > 1)
         net_gather_errors(net, node);
@@ -247,11 +274,21 @@ static void backward_layer(struct net *net, struct node *node, const float *para
         pass->offer = is_whole(net, node, range) ? net->offer : NULL;
         pass->taker = net->taker;
         pass->taken = &node->taken;
-        pass->layer->type->backward(pass);
-        net_turn_errors(net, node, range);
+        (together ? pass->layer->type->measure_back : pass->layer->type->backward)(pass);
+        if (!together)
+            net_turn_errors(net, node, range);
         add_gradient(net, node, gradient, is_first_gradient(net, range, 0));
     }
     tell_watcher(net, pass->layer, NET_BACKWARD);
+}
+
+// Of a layer that has seen all error gradients.
+static void backward_seen(struct net *net, struct node *node, struct block_range range) {
+    net_view(net, node, range);
+    net_set_parameters(&node->pass, net->progress.parameters, NULL);
+    node->pass.layer->type->backward(&node->pass);
+    net_turn_errors(net, node, range);
+    tell_watcher(net, node->pass.layer, NET_BACKWARD);
 }
 
 // Of the layer and, before, of those that take the band from it.
@@ -295,15 +332,25 @@ static void tell_ready(const struct net *net, const struct layer *layer) {
         p->ready(p->self, layer, p->gradient + layer->weights.offset);
 }
 
-static void backward_stack(struct net *net, const struct node *node) {
+// Whoever hears that a gradient is there may change the parameters: nobody reads them any more.
+static void backward_stack(struct net *net, struct node *node) {
     const struct progress *p = &net->progress;
-    for (int part = 0; part < part_count(net, node); part++)
+    struct node *next = shown_to(net, node), *first = &net->nodes[node->first];
+    for (int part = 0; part < part_count(net, node); part++) {
+        if (next)
+            backward_seen(net, next, range_of(net, node, part));
         for (int l = node->last - 1; l >= node->first; l--)
             if (net->nodes[l].wanted)
                 backward_node(net, &net->nodes[l], p->parameters, p->gradient,
                               range_of(net, node, part));
+    }
+    if (sees_late(net, first))
+        backward_seen(net, first, whole_pass(net));
+    if (next)
+        tell_ready(net, next->pass.layer);
     for (int l = node->last - 1; l >= node->first; l--)
-        tell_ready(net, &net->model->layers[l]);
+        if (!net->nodes[l].early)
+            tell_ready(net, &net->model->layers[l]);
 }
 
 // False: it waits.

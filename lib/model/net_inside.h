@@ -12,10 +12,12 @@
 //
 // Layers that hold samples in blocks (kernels/kernels.h) and follow one another are a
 // stack, which is passed part by part: a block, or some small ones, through all of its layers, then
-// the next. "the working sets for the operations fit in the L3 cache" is what Adam 3.2.4
-// asks for; so what one layer writes the next finds in the L2 cache, and what nobody
-// reads later takes the room of one part, however large the mini-batch is. Where one
-// block of outputs is too large for that, layers up to a max pool go band by band.
+// the next. A layer that looks at all samples together (batchnorm) begins a stack; the stack before
+// shows it each part, as the last thing forward and the first back. "the working sets for the
+// operations fit in the L3 cache" is what Adam 3.2.4 asks for; so what one layer writes the next
+// finds in the L2 cache, and what nobody reads later takes the room of one part, however large the
+// mini-batch is. Where one block of outputs is too large for that, layers up to a max pool go band
+// by band.
 #ifndef ADAM_MODEL_NET_INSIDE_H
 #define ADAM_MODEL_NET_INSIDE_H
 
@@ -39,12 +41,13 @@ struct node {
     int readers;                     // layers that read its output,
     int writers;                     // and those of them that write error gradients of it;
     bool undoes;                     // several: adding these up takes them through its relu
-    float *y, *dy, *kept;            // of all samples
+    float *y, *dy, *kept, *common;   // of all samples
     float *turned[LAYER_INPUTS_MAX]; // copies of inputs
     float *errors[LAYER_INPUTS_MAX]; // where the error gradients of inputs go; NULL: nowhere
     // Of passes of net->n samples:
     int first, last;    // the layers [first, last) of its stack, or itself alone
     int step;           // blocks of a part of its stack's pass
+    bool early;         // the stack before has it measure each part; see net_sees_together
     bool y_brief;       // y is read within its stack only, and before the next part:
     bool dy_brief;      // all parts lie in one place. The same of dy
     size_t kept_sample; // floats of `kept` for each sample
@@ -117,6 +120,9 @@ double net_score_loss(bool one_vs_all, float score, float target);
 // Whether the layer may be passed block by block where there are several: its weights
 // are prepared, and their gradient is added up, for each block anew.
 bool net_by_block(const struct layer *layer, int lanes);
+
+// Whether the layer has to see all samples before it passes any (layer_type.measure).
+bool net_sees_together(const struct net *net, const struct layer *layer);
 
 // Whether large mini-batches are to go in parts; then there is room to add up any gradient.
 bool net_in_parts(const struct model *model);

@@ -24,22 +24,34 @@ bool net_by_block(const struct layer *layer, int lanes) {
     return weights <= (outputs * (size_t)lanes > BLOCK_FLOATS ? outputs / BLOCK_WEIGHTS : outputs);
 }
 
-static bool sees_blocks_together(const struct net *net, const struct layer *layer) {
+bool net_sees_together(const struct net *net, const struct layer *layer) {
     return net->mode == NET_TRAIN && layer_learns(layer) && layer->type->together > 0;
+}
+
+static bool begins_after(const struct net *net, int i) {
+    return i < net->model->layer_count && net_sees_together(net, &net->model->layers[i]);
 }
 
 static bool may_stack(const struct net *net, int i) {
     const struct layer *layer = &net->model->layers[i];
-    return net->nodes[i].blocked && !layer->exchange && net_by_block(layer, net->lanes) &&
-           !sees_blocks_together(net, layer);
+    return net->blocks > 1 && net->nodes[i].blocked && !layer->exchange &&
+           net_by_block(layer, net->lanes);
 }
 
-// The end of the stack that begins at layer i; i + 1 when it is passed whole.
+// The end of the stack that begins at layer i.
 static int stack_end(const struct net *net, int i) {
-    int end = i;
-    while (net->blocks > 1 && end < net->model->layer_count && may_stack(net, end))
-        end++;
-    return end > i + 1 ? end : i + 1;
+    int end = i + 1;
+    if (may_stack(net, i))
+        while (end < net->model->layer_count && may_stack(net, end) && !begins_after(net, end))
+            end++;
+    return end;
+}
+
+// The layer that has the outputs and error gradients of layer i (model/fuse.h).
+static int computing_layer(const struct net *net, int i) {
+    while (net->nodes[i].fused.within)
+        i = net->model->layers[i].from[0];
+    return i;
 }
 
 // Whether all who read layer i, and somebody does, are within its stack; what is true of y and dy
@@ -49,7 +61,8 @@ static void mark_brief(struct net *net, int i) {
     bool within = node->last > node->first + 1 && node->readers > 0;
     node->y_brief = within && (net->mode != NET_TRAIN || node->fused.spent);
     node->dy_brief = within && !node->lends && !node->lent &&
-                     (node->fused.spent || !node->fused.over); // for y is not
+                     (node->fused.spent || !node->fused.over) &&  // for y is not
+                     !begins_after(net, computing_layer(net, i)); // which reads it again
     for (int r = i + 1; r < net->model->layer_count; r++)
         for (int j = 0; j < net->model->layers[r].from_count; j++) {
             const struct node *reader = &net->nodes[r];
@@ -70,26 +83,41 @@ static void stack_layers(struct net *net) {
         mark_brief(net, i);
 }
 
-// Blocks of a part: as many samples as blocks of the widest vectors have, but of outputs no more
-// than PART_FLOATS.
+// Blocks of a part: a power of two, as what looks at samples together wants it, whose outputs are
+// no more than PART_FLOATS.
 static int part_blocks(const struct net *net, int first, int end) {
-    int most = KERNELS_LANES_MOST / (net->lanes ? net->lanes : 1), blocks = most;
+    size_t most = 1;
     for (int i = first; i < end; i++) {
         size_t floats = shape_size(net->model->layers[i].out) * (size_t)net->lanes;
-        size_t fit = floats > 0 ? PART_FLOATS / floats : 1;
-        blocks = fit < (size_t)blocks ? (int)fit : blocks;
+        most = floats > most ? floats : most;
         if (net->nodes[i].next || net->nodes[i].prev) // bands are of one block
-            blocks = 1;
+            return 1;
     }
-    return blocks > 1 ? blocks : 1;
+    int blocks = 1;
+    while (blocks < net->blocks && 2 * (size_t)blocks * most <= PART_FLOATS)
+        blocks *= 2;
+    return blocks;
+}
+
+// One layer alone goes in parts where another is to see each.
+static bool goes_in_parts(const struct net *net, int first, int end) {
+    return may_stack(net, first) && (end > first + 1 || begins_after(net, end));
+}
+
+// The input alone is no stack that goes back.
+static bool is_early(const struct net *net, int i) {
+    const struct node *below = i > 1 ? &net->nodes[i - 1] : NULL;
+    return below && begins_after(net, i) && !below->pass.layer->exchange &&
+           (net->nodes[i].blocked || below->step >= net->blocks);
 }
 
 static void part_stacks(struct net *net) {
     for (int i = 0, end; i < net->model->layer_count; i = end) {
         end = net->nodes[i].last;
-        int step = part_blocks(net, i, end);
+        int step = goes_in_parts(net, i, end) ? part_blocks(net, i, end) : net->blocks;
         for (int l = i; l < end; l++)
-            net->nodes[l].step = end > i + 1 ? step : net->blocks;
+            net->nodes[l].step = step;
+        net->nodes[i].early = is_early(net, i);
     }
 }
 
@@ -172,6 +200,8 @@ void net_view(struct net *net, struct node *node, struct block_range range) {
     struct pass *pass = &node->pass;
     int at = (int)first_sample(node, range), left = net->n - at;
     size_t outputs = (size_t)at * shape_size(pass->layer->out);
+    pass->at = at;
+    pass->all = net->n;
     pass->blocks = pass->lanes ? range.count : 0;
     pass->places = pass->lanes ? pass->lanes * range.count : net->n;
     pass->n = left < pass->places ? left : pass->places;

@@ -108,6 +108,9 @@ static void take_buffers(struct net *net) {
         brief_most = larger_size(brief_most, brief);
         take_outputs(net, node, layer, places);
         node->kept = arena_take(&net->arena, kept, sizeof(float));
+        if (net_sees_together(net, layer))
+            node->common =
+                arena_take(&net->arena, layer->type->common(layer, places), sizeof(float));
         if (train && node->wanted)
             take_branch_errors(net, node, layer);
         if (in_parts || (node->blocked && net_by_block(layer, KERNELS_LANES_MOST)))
@@ -134,6 +137,7 @@ static void connect_passes(struct net *net) {
         pass->undone = node->fused.undone || node->undoes;
         pass->undoes = node->fused.undoes;
         pass->threads = 1;
+        pass->common = node->common;
         for (int j = 0; j < pass->layer->from_count; j++) {
             const struct node *from = net_from(net, pass->layer, j);
             pass->in[j] = net->model->layers[pass->layer->from[j]].out;

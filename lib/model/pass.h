@@ -30,6 +30,7 @@ struct pass {
     net_share *share;    // NULL, or who may compute y of a dense layer
     void *sharer;
     int places;           // for samples: n, or lanes * blocks
+    int at, all;          // the first of these samples, of all that are passed, in parts
     struct window window; // of a layer that has one; in a pass of some rows (net_bands.c) theirs
     int row;              // of the layer's outputs, where that window's begin
     int first, end;       // maps or units of them that are to be written: all, but in a team
@@ -50,6 +51,7 @@ struct pass {
     void *taker;
     bool *taken;          // ... and whether it did
     float *kept, *brief;  // scratch, see layer_type.scratch
+    float *common;        // the same of all parts, see layer_type.common
     const uint64_t *draw; // what the randomness of each sample depends on,
     uint64_t seed;        // or NULL: nothing is dropped
 };

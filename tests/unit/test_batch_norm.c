@@ -20,6 +20,7 @@ struct fixture {
     struct net *trains, *predicts;
     float *parameters, *gradient, *input;
     int32_t labels[MOST];
+    int ready; // layers whose gradients were there
 };
 
 static bool fixture_open(struct tap *tap, struct fixture *f, const char *text) {
@@ -218,6 +219,59 @@ static void test_share(struct tap *tap) {
     fixture_close(&f);
 }
 
+// Takes a layer's gradient, and leaves parameters that nobody may read any more.
+static void take_and_spoil(void *self, const struct layer *layer, const float *gradient) {
+    struct fixture *f = self;
+    (void)gradient;
+    f->ready++;
+    for (size_t i = 0; i < layer_parameters(layer); i++)
+        f->parameters[layer->weights.offset + i] = NAN;
+}
+
+// The gradient of 37 samples, by some kernels.
+static float *gradient_by(struct tap *tap, struct fixture *f, const struct kernels *kernels,
+                          net_ready *ready) {
+    enum { SAMPLES_ALL = 37 };
+    struct error err = {0};
+    struct net *net = NULL;
+    float *gradient = mem_floats(f->model->parameter_count);
+    if (net_open(&net, f->model, kernels, MOST, NET_TRAIN, &err)) {
+        FAIL(tap, "%s", err.text);
+        return gradient;
+    }
+    net_forward(net, f->parameters, f->input, SAMPLES_ALL, NULL, 0);
+    net_backward(net, f->parameters, f->labels, 1.0f / SAMPLES_ALL, gradient, ready, f);
+    net_close(net);
+    return gradient;
+}
+
+// Of pictures so large that blocks go in parts, in two groups: norms below one and several
+// readers, with and without an activation that the kernels know.
+static void test_parts(struct tap *tap) {
+    static const char text[] =
+        "input 3x24x24\nbatchnorm\nconv maps=16 kernel=3 pad=1\nbatchnorm a act=relu\n"
+        "conv maps=16 kernel=3 pad=1\nbatchnorm b\nadd from=a,b act=relu\n"
+        "batchnorm\nconv maps=8 kernel=3 stride=2 pad=1\n"
+        "batchnorm act=gelu\navgpool size=all\nsoftmax units=3\n";
+    struct fixture f;
+    if (!fixture_open(tap, &f, text))
+        return;
+    size_t n = f.model->parameter_count;
+    float *wanted = gradient_by(tap, &f, kernels_of(CPU_REF), NULL);
+    float *got = gradient_by(tap, &f, kernels_best(), NULL);
+    float *spoiled = gradient_by(tap, &f, kernels_best(), take_and_spoil);
+    float largest = 0;
+    for (size_t i = 0; i < n; i++)
+        largest = fmaxf(largest, fabsf(wanted[i]));
+    check_floats(tap, got, wanted, n, 1e-5 * (double)largest);
+    CHECK_INT(tap, f.ready, 9);
+    CHECK(tap, largest > 0 && memcmp(got, spoiled, n * sizeof *got) == 0);
+    tap_result(tap,
+               "the gradients of parts are those of the whole, when their parameters may change");
+    free(wanted), free(got), free(spoiled);
+    fixture_close(&f);
+}
+
 int main(void) {
     struct tap tap = {0};
     test_alone(&tap);
@@ -226,5 +280,6 @@ int main(void) {
     test_large_means(&tap);
     test_folded(&tap);
     test_share(&tap);
+    test_parts(&tap);
     return tap_done(&tap);
 }

@@ -536,9 +536,9 @@ static void test_nets(struct tap *tap) {
              "input 2x6x5\nconv maps=48 kernel=3 stride=2 act=relu\nconv maps=40 kernel=3 pad=1 "
              "act=tanh rate=0.5\nconv maps=72 kernel=1 act=relu\nsoftmax units=3\n",
              1 + rows, 1, 1);
-    // Two layers pass one sample after the other: no product of theirs is of all samples.
+    // Two layers pass two samples after the others: no product of theirs is of all samples.
     test_net(tap,
-             "input 2x6x5\nconv maps=24 kernel=1 act=relu\nconv maps=192 kernel=1 act=tanh\n"
+             "input 2x6x5\nconv maps=24 kernel=1 act=relu\nconv maps=1200 kernel=1 act=tanh\n"
              "conv maps=24 kernel=1 act=relu\nsoftmax units=3\n",
              rows > 0 ? 2 : 1, 4, 4);
 }
