@@ -98,7 +98,7 @@ void fuse(const struct model *model, const int *readers, bool folds, struct fuse
         if (model->layers[i].from_count == 1 && !fused[i].within)
             take_errors_back(model, readers, fused, &model->layers[i]);
     for (int i = 0; i < model->layer_count; i++) {
-        int from = computing_layer(model, fused, i);
+        int from = fused[i].source = computing_layer(model, fused, i);
         fused[i].spent = is_spent(model, fused, from, false);
         fused[i].over = is_spent(model, fused, from, true);
     }

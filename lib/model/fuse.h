@@ -20,6 +20,7 @@ struct fused {
     enum act act; // that the layer applies to its outputs, in this net
     float slope;  // of ACT_LEAKY
     bool within;  // the layer that it reads has done its work
+    int source;   // the layer that computes its outputs: itself, or where it is within, one below
     bool undone;  // its reader takes error gradients back through its relu
     bool undoes;  // it is such a reader
     bool spent;   // once its readers have run forward, nobody reads its outputs again

@@ -70,9 +70,9 @@ static size_t common_batch(const struct layer *layer, int n) {
 struct group {
     const struct batch_norm_kernels *kernels;
     struct batch_norm norm;
-    size_t at;       // of its first value
-    int before, all; // samples of the group that were in parts before, and all of them
-    bool own;        // it has statistics of its own
+    size_t at;          // of its first value
+    int n, before, all; // samples of the piece, of the group in parts before, and of all of it
+    bool own;           // it has statistics of its own
     float *mean, *variance, *plain, *along; // those of the group; sums of error gradients
     float *factor, *term, *slope, *first, *second;
     float *scratch;
@@ -110,6 +110,7 @@ static bool next_piece(struct group *g, const struct pass *pass, int *done) {
         return false;
     int n = least(pass->n - *done, begin + GROUP - first);
     *g = (struct group){.at = (size_t)*done * shape_size(layer->in),
+                        .n = n,
                         .before = first - begin,
                         .all = least(pass->all - begin, GROUP),
                         .scratch = pass->brief};
@@ -132,9 +133,8 @@ static int values_of_all(const struct pass *pass, const struct group *g) {
     return g->all * pass->layer->in.h * pass->layer->in.w;
 }
 
-static bool is_last_piece(const struct pass *pass, const struct group *g) {
-    int pixels = pass->layer->in.h * pass->layer->in.w;
-    return g->before * pixels + values_of_map(g) == values_of_all(pass, g);
+static bool is_last_piece(const struct group *g) {
+    return g->before + g->n == g->all;
 }
 
 // The mean and variance by which values of map m are normalised, in double precision.
@@ -274,7 +274,7 @@ static void measure_piece(const struct pass *pass, const struct group *g) {
         add_sums(g->plain, plain, g->norm.c);
         add_sums(g->along, along, g->norm.c);
     }
-    if (!is_last_piece(pass, g))
+    if (!is_last_piece(g))
         return;
     add_gradients(pass, g);
     if (g->own)

@@ -47,13 +47,6 @@ static int stack_end(const struct net *net, int i) {
     return end;
 }
 
-// The layer that has the outputs and error gradients of layer i (model/fuse.h).
-static int computing_layer(const struct net *net, int i) {
-    while (net->nodes[i].fused.within)
-        i = net->model->layers[i].from[0];
-    return i;
-}
-
 // Whether all who read layer i, and somebody does, are within its stack; what is true of y and dy
 // of a layer that its source works for is true of the source's, which are the same.
 static void mark_brief(struct net *net, int i) {
@@ -61,8 +54,8 @@ static void mark_brief(struct net *net, int i) {
     bool within = node->last > node->first + 1 && node->readers > 0;
     node->y_brief = within && (net->mode != NET_TRAIN || node->fused.spent);
     node->dy_brief = within && !node->lends && !node->lent &&
-                     (node->fused.spent || !node->fused.over) &&  // for y is not
-                     !begins_after(net, computing_layer(net, i)); // which reads it again
+                     (node->fused.spent || !node->fused.over) && // for y is not
+                     !begins_after(net, node->fused.source);     // which reads it again
     for (int r = i + 1; r < net->model->layer_count; r++)
         for (int j = 0; j < net->model->layers[r].from_count; j++) {
             const struct node *reader = &net->nodes[r];

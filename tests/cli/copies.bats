@@ -47,9 +47,8 @@ has_members() {
         status.json >members
 }
 
-# Trains on, to an accuracy that is as far below the usual (95 to 98%) as no order of pushes brings
-# it, and is saved. Of a run that stands still no epoch ends; how long all of them take is nobody's
-# concern.
+# Trains on, to an accuracy above $1 (0.93) that such a run has, and is saved. Of a run that stands
+# still no epoch ends; how long all of them take is nobody's concern.
 ends_well() {
     local epoch last
     epoch=$(jq '.epoch // 0 | floor' status.json)
@@ -62,7 +61,7 @@ ends_well() {
     [ "$status" -eq 75 ]
     [ -e run/latest ]
     jq -c 'select(.event == "eval") | [.epoch, .top1, .loss]' run/metrics.jsonl
-    jq -es 'map(select(.event == "eval")) | last.top1 > 0.9' run/metrics.jsonl
+    jq -es --argjson least "${1:-0.93}" 'map(select(.event == "eval")) | last.top1 > $least' run/metrics.jsonl
 }
 
 # Of buckets on servers by name: how many does server $1 have?
@@ -115,7 +114,7 @@ buckets_of() {
     kill_server ps-1
     wait_for lost ps-1
     wait_for has_members 2
-    ends_well
+    ends_well 0.9 # with fewer weights that learn
     averages run >far
     cat far
     [ "$(grep -c . far)" -ge 4 ]
