@@ -81,15 +81,34 @@ static void fill_same(float *to, size_t n, float value) {
 // layers below: the first loss is ln(classes), and the first steps kill no unit.
 #define SMALL 0.01
 
+// Inputs that deviate by more are not normalised.
+#define NORMALISED 2
+
+// What He's deviation, by which layers neither raise nor lower what passes them, is multiplied with
+// where inputs are not normalised, and no layer does it. A layer's gradient has what all
+// the others multiply by: it is that of inputs that deviate by 1 when each of them takes its share.
+// Not below the standard rule, with which such a net begins elsewhere.
+static double he_share(const struct model *model, double deviation) {
+    int mixing = 0;
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        if (layer->type->normalises)
+            return 1;
+        mixing += mixes(layer);
+    }
+    double share = mixing > 1 && deviation > NORMALISED ? pow(deviation, -1.0 / (mixing - 1)) : 1;
+    return share > sqrt(1.0 / 6) ? share : sqrt(1.0 / 6);
+}
+
 // He et al. 2015, eq. 10: "a zero-mean Gaussian distribution whose standard
 // deviation is sqrt(2/n_l)". Glorot and Bengio 2010, eq. 16: uniform within
 // +-sqrt(6)/sqrt(n_j + n_j+1); eq. 1, the "standard initialization": within +-1/sqrt(n_j).
-static void fill_weights(const struct layer *layer, enum init kind, float *weights, size_t n,
-                         struct random *random) {
+static void fill_weights(const struct layer *layer, enum init kind, double share, float *weights,
+                         size_t n, struct random *random) {
     double in = (double)layer->weights.fan_in, out = (double)layer->weights.fan_out;
     switch (kind) {
     case INIT_HE:
-        fill_normal(weights, n, (float)sqrt(2 / in), random);
+        fill_normal(weights, n, (float)(share * sqrt(2 / in)), random);
         break;
     case INIT_STANDARD:
         fill_uniform(weights, n, (float)sqrt(1 / in), random);
@@ -118,8 +137,8 @@ static void fill_weights(const struct layer *layer, enum init kind, float *weigh
 
 // --- one after the other ----------------------------------------------------------------
 
-struct model_filler model_filler(const struct model *model, uint64_t seed, bool lively) {
-    return (struct model_filler){.model = model, .seed = seed, .lively = lively};
+struct model_filler model_filler(const struct model *model, uint64_t seed, double deviation) {
+    return (struct model_filler){.model = model, .seed = seed, .share = he_share(model, deviation)};
 }
 
 static void begin_layer(struct model_filler *f, const struct layer *layer) {
@@ -150,7 +169,8 @@ static void make_block(struct model_filler *f, const struct layer *layer) {
     if (f->done == 0)
         begin_layer(f, layer);
     if (parameter == &layer->weights)
-        fill_weights(layer, init_kind(f->model, layer, f->lively), f->block, n, &f->random);
+        fill_weights(layer, init_kind(f->model, layer, f->lively),
+                     layer->init == INIT_DEFAULT ? f->share : 1, f->block, n, &f->random);
     else
         fill_same(f->block, n, value);
     f->done += n;
@@ -182,12 +202,13 @@ void model_fill(struct model_filler *f, float *into, size_t n) {
     }
 }
 
-void model_init(const struct model *model, float *parameters, uint64_t seed) {
-    struct model_filler filler = model_filler(model, seed, false);
+void model_init(const struct model *model, float *parameters, uint64_t seed, double deviation) {
+    struct model_filler filler = model_filler(model, seed, deviation);
     model_fill(&filler, parameters, model->parameter_count);
 }
 
 void model_init_lively(const struct model *model, float *parameters, uint64_t seed) {
-    struct model_filler filler = model_filler(model, seed, true);
+    struct model_filler filler = model_filler(model, seed, 1);
+    filler.lively = true;
     model_fill(&filler, parameters, model->parameter_count);
 }

@@ -12,6 +12,7 @@ enum { MODEL_FILLER_BLOCK = 4096 }; // floats made at once, while they are in th
 struct model_filler {
     const struct model *model; // the caller's
     uint64_t seed;
+    double share; // of He's deviation
     bool lively;
     int layer;          // that is being filled
     size_t done;        // floats of it that were made
@@ -20,8 +21,8 @@ struct model_filler {
     float block[MODEL_FILLER_BLOCK];
 };
 
-// The values of model_init, or of model_init_lively, from the first on.
-struct model_filler model_filler(const struct model *model, uint64_t seed, bool lively);
+// The values of model_init from the first on.
+struct model_filler model_filler(const struct model *model, uint64_t seed, double deviation);
 // The next n floats in the order of the parameter space; at its end fewer.
 void model_fill(struct model_filler *filler, float *into, size_t n);
 

@@ -67,13 +67,14 @@ struct layer_type {
     const char *what; // one line
     const struct layer_key *keys;
     size_t key_count;
-    bool trains;    // has parameters: also takes init, bias, rate, decay
-    bool scales;    // each of its weights scales values by themselves: they begin with 1
-    bool output;    // ends a model: softmax, logistic, linear
-    enum goal goal; // of an output
-    bool stops;     // no error gradients pass it
-    bool sum;       // of its inputs, whose error gradients are those of its outputs
-    int together;   // samples that it looks at together where it learns; 0: each by itself
+    bool trains;     // has parameters: also takes init, bias, rate, decay
+    bool scales;     // each of its weights scales values by themselves: they begin with 1
+    bool normalises; // what it gives deviates by about 1, whatever it reads
+    bool output;     // ends a model: softmax, logistic, linear
+    enum goal goal;  // of an output
+    bool stops;      // no error gradients pass it
+    bool sum;        // of its inputs, whose error gradients are those of its outputs
+    int together;    // samples that it looks at together where it learns; 0: each by itself
     enum layer_layout layout;
     int inputs_most; // 1, or LAYER_INPUTS_MAX for concat and add; 0 for input
     // For model/fuse.h: an activation and nothing else; a maximum of inputs; a bit

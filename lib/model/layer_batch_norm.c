@@ -310,6 +310,7 @@ const struct layer_type layer_batchnorm = {
     .key_count = KEY_COUNT_OF(batch_keys),
     .trains = true,
     .scales = true,
+    .normalises = true,
     .together = GROUP,
     .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,

@@ -110,6 +110,7 @@ static void backward_norm(const struct pass *pass) {
                                              .what = text,                                         \
                                              .trains = true,                                       \
                                              .scales = true,                                       \
+                                             .normalises = true,                                   \
                                              .inputs_most = 1,                                     \
                                              .acts = ACTS_ALL,                                     \
                                              .back_reads_x = true,                                 \

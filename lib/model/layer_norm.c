@@ -143,6 +143,7 @@ const struct layer_type layer_lcn = {
     .what = "local contrast normalisation: less the local mean, by the local deviation",
     .keys = lcn_keys,
     .key_count = KEY_COUNT_OF(lcn_keys),
+    .normalises = true,
     .layout = LAYOUT_FOLLOW,
     .inputs_most = 1,
     .shape = shape_norm,

@@ -62,6 +62,12 @@ void ops_decode_hint(const struct ops *ops, struct decode_options *options);
 // which must know the size of a result before it is made.
 bool ops_shape(const struct ops *ops, int *width, int *height, int *channels);
 
+// The standard deviation that values of pictures of bytes, of this size, may be expected to have
+// behind the chain: a quarter of the range of what it makes of black and of white. STATUS_DATA
+// where the chain cannot be applied, and as ops_apply.
+int ops_deviation(double *deviation, const struct ops *ops, int width, int height, int channels,
+                  struct error *err);
+
 // The table: what the parser obeys and what help and manuals show.
 
 // How the text of a value is read. N is a number, whole for sizes, counts and

@@ -16,12 +16,26 @@ static int parse_chain(struct ops **out, const struct model *model, unsigned fla
     const struct layer *input = model_input(model);
     size_t offset, length;
     *out = NULL;
-    int status = ops_parse(out, input->ops, OPS_DETERMINISTIC | flags, &offset, &length, err);
+    const char *text = input->ops ? input->ops : "";
+    int status = ops_parse(out, text, OPS_DETERMINISTIC | flags, &offset, &length, err);
     return status == STATUS_USAGE ? model_blame(model, input, "ops", offset, length, err) : status;
 }
 
 int model_ops_open(struct ops **out, const struct model *model, struct error *err) {
     return parse_chain(out, model, 0, err);
+}
+
+int model_ops_deviation(double *deviation, const struct model *model, struct error *err) {
+    struct shape in = model_input(model)->out;
+    struct ops *ops = NULL;
+    *deviation = 1;
+    if (in.h == 1 || in.w == 1)
+        return STATUS_OK;
+    int status = model_ops_open(&ops, model, err);
+    if (!status)
+        status = ops_deviation(deviation, ops, in.w, in.h, in.c, err);
+    ops_free(ops);
+    return status;
 }
 
 // The first picture of a file of any kind, as a word of a chain.

@@ -17,4 +17,8 @@ int model_ops_read(struct model **out, const char *path, const char *const *sets
 // in its place in the model's text, STATUS_DATA. Freed with ops_free.
 int model_ops_open(struct ops **out, const struct model *model, struct error *err);
 
+// The standard deviation that the inputs may be expected to have, for model_init: pictures are of
+// bytes, and go through these operations; what is no picture is taken to have 1.
+int model_ops_deviation(double *deviation, const struct model *model, struct error *err);
+
 #endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "run/model_ops.h"
 
 int weights_rule(struct checkpoint *checkpoint, struct settings *settings, struct error *err) {
     struct optimizer next;
@@ -14,11 +15,19 @@ int weights_rule(struct checkpoint *checkpoint, struct settings *settings, struc
     return checkpoint_turn(checkpoint, &next, err);
 }
 
+static int make_first(const struct model *model, struct checkpoint *checkpoint, struct error *err) {
+    double deviation;
+    int status = model_ops_deviation(&deviation, model, err);
+    if (!status)
+        model_init(model, checkpoint->parameters, checkpoint->seed, deviation);
+    return status;
+}
+
 int weights_make(struct checkpoint *checkpoint, const struct model *model, struct error *err) {
     bool fresh = !checkpoint->parameters;
     int status = checkpoint_make_room(checkpoint, true, err);
     if (!status && fresh)
-        model_init(model, checkpoint->parameters, checkpoint->seed);
+        status = make_first(model, checkpoint, err);
     return status;
 }
 

@@ -643,7 +643,7 @@ static void test_init(struct tap *tap) {
     TEST(tap, "initial weights have the deviations of their rules, or the one given", {
         struct model *model = parse(tap, text);
         float *w = mem_floats(model->parameter_count);
-        model_init(model, w, 7);
+        model_init(model, w, 7, 1);
         check_normal(tap, model, w, "before", sqrt(2.0 / (10 * 15)));
         check_uniform(tap, model, w, "le", sqrt(1.0 / (40 * 3 * 4)));
         check_normal(tap, model, w, "he", sqrt(2.0 / 300));
@@ -666,12 +666,42 @@ static void test_init(struct tap *tap) {
         free(w);
         model_free(model);
     });
+    TEST(tap, "initial weights of convolutions are smaller where inputs deviate more", {
+        static const char plain[] = "input 30x9x9\nconv one maps=400 kernel=3 act=relu\n%s"
+                                    "conv own maps=60 kernel=3 act=relu init=he\n"
+                                    "conv last maps=200 kernel=3 act=relu\nsoftmax units=10";
+        static const struct {
+            const char *between;
+            double deviation, share;
+        } cases[] = {
+            {"", 0.5, 1},
+            {"", 1.9, 1},
+            {"", 4, 0.62996},  // the third root of four, below
+            {"", 64, 0.40825}, // the standard rule's
+            {"lcn size=3\n", 64, 1},
+            {"batchnorm\n", 64, 1},
+            {"groupnorm groups=5\n", 64, 1},
+            {"layernorm\n", 64, 1},
+        };
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            char whole[400];
+            snprintf(whole, sizeof whole, plain, cases[i].between);
+            struct model *model = parse(tap, whole);
+            float *w = mem_floats(model->parameter_count);
+            model_init(model, w, 7, cases[i].deviation);
+            check_normal(tap, model, w, "one", cases[i].share * sqrt(2.0 / (30 * 9)));
+            check_normal(tap, model, w, "own", sqrt(2.0 / (400 * 9)));
+            check_normal(tap, model, w, "last", cases[i].share * sqrt(2.0 / (60 * 9)));
+            free(w);
+            model_free(model);
+        }
+    });
     TEST(tap, "initial weights that are made in pieces are the same", {
         struct model *model = parse(tap, text);
         size_t n = model->parameter_count;
         float *whole = mem_floats(n), *pieces = mem_floats(n + 8);
-        model_init(model, whole, 7);
-        struct model_filler filler = model_filler(model, 7, false);
+        model_init(model, whole, 7, 1);
+        struct model_filler filler = model_filler(model, 7, 1);
         for (size_t first = 0, size = 1; first < n; first += size, size = size * 3 % 10007) {
             size = n - first < size ? n - first : size;
             model_fill(&filler, pieces + first, size);
@@ -688,7 +718,7 @@ static void test_init(struct tap *tap) {
                                          "groupnorm gn groups=8\nsilu\nconv maps=4 kernel=3\n"
                                          "layernorm ln bias=0.25\nsoftmax units=10");
         float *w = mem_floats(model->parameter_count);
-        model_init(model, w, 7);
+        model_init(model, w, 7, 1);
         check_normal(tap, model, w, "before", sqrt(2.0 / (10 * 15)));
         const struct layer *gn = model_find(model, "gn"), *ln = model_find(model, "ln");
         CHECK_INT(tap, gn->weights.count, 40);
@@ -704,7 +734,7 @@ static void test_init(struct tap *tap) {
         struct model *model = parse(tap, "input 3x9x9\nconv maps=40 kernel=3 act=relu\n"
                                          "maxpool size=2\ndropout\nsoftmax out units=100");
         float *w = mem_floats(model->parameter_count);
-        model_init(model, w, 7);
+        model_init(model, w, 7, 1);
         check_normal(tap, model, w, "out", 0.01 * sqrt(1.0 / (40 * 3 * 3)));
         free(w);
         model_free(model);
@@ -713,9 +743,9 @@ static void test_init(struct tap *tap) {
         struct model *a = parse(tap, "input 6\ndense x units=5\ndense y units=5\nsoftmax units=2");
         struct model *b = parse(tap, "input 5\ndense y units=5\nsoftmax units=2");
         float wa[200], wb[200], wc[200];
-        model_init(a, wa, 3);
-        model_init(b, wb, 3);
-        model_init(b, wc, 4);
+        model_init(a, wa, 3, 1);
+        model_init(b, wb, 3, 1);
+        model_init(b, wc, 4, 1);
         const float *ya = wa + model_find(a, "y")->weights.offset;
         const float *xa = wa + model_find(a, "x")->weights.offset;
         CHECK(tap, same(ya, wb, 25));

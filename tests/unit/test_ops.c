@@ -1001,6 +1001,34 @@ static void test_randaugment(struct tap *tap) {
     image_free(&two);
 }
 
+static void test_deviation(struct tap *tap) {
+    static const struct {
+        const char *text;
+        double deviation;
+    } chains[] = {
+        {"", 63.75},
+        {"mean 125.3,123,113.9", 63.75},
+        {"scale 1/255; mean 0.5; std 0.25", 1},
+        {"scale 1/255; mean 0.1,0.2,0.3; std 0.25,0.5,1", 7.0 / 12},
+        {"resize 5 exact; invert; scale 2", 127.5},
+    };
+    TEST(tap, "how far values deviate behind a chain is foretold", {
+        for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+            struct ops *ops = parsed(tap, chains[i].text);
+            struct error err = {0};
+            double deviation;
+            CHECK_INT(tap, ops_deviation(&deviation, ops, 8, 6, 3, &err), STATUS_OK);
+            CHECK_NEAR(tap, deviation, chains[i].deviation, 1e-5);
+            ops_free(ops);
+        }
+        struct ops *ops = parsed(tap, "mean 1,2,3");
+        struct error err = {0};
+        double deviation;
+        CHECK_INT(tap, ops_deviation(&deviation, ops, 8, 6, 1, &err), STATUS_DATA);
+        ops_free(ops);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_accepted(&tap);
@@ -1017,5 +1045,6 @@ int main(void) {
     test_noise(&tap);
     test_cutout(&tap);
     test_randaugment(&tap);
+    test_deviation(&tap);
     return tap_done(&tap);
 }

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "model/init.h"
+#include "run/model_ops.h"
 #include "remote/part_gather.h"
 #include "role/controller/checkpointer_internal.h"
 #include "run/checkpoint_parts.h"
@@ -187,9 +188,14 @@ static int store_made(struct checkpointer *s, enum proto_quantity quantity,
 // The weights that the run begins with, where `quantity` is.
 static int store_first(struct checkpointer *s, enum proto_quantity quantity, struct error *err) {
     const struct checkpoint *c = &s->checkpoint;
-    struct model_filler filler = model_filler(c->model, c->seed, false);
-    return c->parameters ? store_all(s, quantity, c->parameters, err)
-                         : store_made(s, quantity, &filler, err);
+    double deviation;
+    if (c->parameters)
+        return store_all(s, quantity, c->parameters, err);
+    int status = model_ops_deviation(&deviation, c->model, err);
+    if (status)
+        return status;
+    struct model_filler filler = model_filler(c->model, c->seed, deviation);
+    return store_made(s, quantity, &filler, err);
 }
 
 // States come first: a server that has all weights is ready. States begin at zeros, the average
@@ -222,10 +228,13 @@ static void say_line(void *self, const char *text) {
 // As the model begins, with layers of another one.
 static int inherit(struct checkpointer *s, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
+    double deviation;
     int status = checkpoint_make_room(c, false, err);
+    if (!status)
+        status = model_ops_deviation(&deviation, c->model, err);
     if (status)
         return status;
-    model_init(c->model, c->parameters, c->seed);
+    model_init(c->model, c->parameters, c->seed, deviation);
     return inherit_weights(c, s->settings.init_from, say_line, s, err);
 }
 

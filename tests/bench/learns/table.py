@@ -9,6 +9,7 @@ import argparse
 import json
 import math
 import os
+import re
 import subprocess
 import tempfile
 
@@ -56,7 +57,7 @@ def alone(case, threads, seed, folder, choice):
 
 
 def together(case, seed, folder, choice):
-    settings = {'model': os.path.join(common.ROOT, case.net), 'data': case.data, 'test': case.test,
+    settings = {'model': case.net, 'data': case.data, 'test': case.test,
                 'optimizer': case.rule, 'rate': case.rate, 'epochs': choice.epochs, 'seed': seed,
                 'eval-every': 0, 'checkpoint-every': 0}
     with open(f'{folder}/many.conf', 'w', encoding='utf-8') as file:
@@ -86,9 +87,20 @@ def first_loss(case, choice):
                         if event['event'] == 'eval')
 
 
+def standard_net(path, folder):
+    """The net with default initial values, and without decays, which the other side has not."""
+    with open(os.path.join(common.ROOT, path), encoding='utf-8') as file:
+        text = re.sub(r' (init|decay)=\S+', '', file.read())
+    out = os.path.join(folder, os.path.basename(path))
+    with open(out, 'w', encoding='utf-8') as file:
+        file.write(text)
+    return out
+
+
 class Case: # one row
     def __init__(self, name, rule, rate, folder):
-        self.net, data = NETS[name]
+        path, data = NETS[name]
+        self.net = standard_net(path, folder)
         self.name, self.rule, self.rate = name, rule, rate
         self.data, self.test = f'{folder}/{data}.arec', f'{folder}/{data}-test.arec'
 
