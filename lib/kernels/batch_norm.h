@@ -16,8 +16,7 @@ struct batch_norm {
 
 // For plain samples, or for blocks, of whose last one some lanes may have no sample. What is of
 // maps has c floats. A relu may follow: `most` is its upper bound, INFINITY for a relu without one
-// and 0 where there is none; `outputs` are its outputs, through which error gradients dy come, or
-// NULL. scratch: batch_norm_scratch() floats, aligned as MEM_ALIGN.
+// and 0 where there is none. scratch: batch_norm_scratch() floats, aligned as MEM_ALIGN.
 struct batch_norm_kernels {
     // The variance is the mean of the squares.
     void (*measure)(float *mean, float *variance, const float *x, const struct batch_norm *norm,
@@ -25,14 +24,15 @@ struct batch_norm_kernels {
     // y = factor x + term, and the relu of that. y may be x.
     void (*scale)(float *y, const float *x, const float *factor, const float *term, float most,
                   const struct batch_norm *norm, float *scratch);
-    // Sums of dy and of dy (x - mean).
-    void (*errors)(float *plain, float *along, const float *dy, const float *outputs, float most,
+    // Takes dy back through the relu whose outputs are given, which may be NULL, in place; and the
+    // sums of dy and of dy (x - mean).
+    void (*errors)(float *plain, float *along, float *dy, const float *outputs, float most,
                    const float *x, const float *mean, const struct batch_norm *norm,
                    float *scratch);
     // dx = factor dy + slope x + term, and 0 in lanes without a sample. dx may be x.
-    void (*back)(float *dx, const float *dy, const float *outputs, float most, const float *x,
-                 const float *factor, const float *slope, const float *term,
-                 const struct batch_norm *norm, float *scratch);
+    void (*back)(float *dx, const float *dy, const float *x, const float *factor,
+                 const float *slope, const float *term, const struct batch_norm *norm,
+                 float *scratch);
 };
 
 static inline size_t batch_norm_scratch(int c, int lanes) {

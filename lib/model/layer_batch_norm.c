@@ -258,18 +258,15 @@ static void add_sums(float *sums, const float *more, int count) {
         sums[m] += more[m];
 }
 
-// Outputs through whose relu error gradients come; NULL: through none any more.
-static const float *relu_outputs(const struct pass *pass) {
-    return relu_bound(pass->act) > 0 && !pass->undone ? pass->y : NULL;
-}
-
 static void measure_piece(const struct pass *pass, const struct group *g) {
-    const float *outputs = relu_outputs(pass), *dy = pass->dy + g->at, *x = pass->x[0] + g->at;
+    bool through = relu_bound(pass->act) > 0 && !pass->undone;
+    float *dy = pass->dy + g->at;
+    const float *outputs = through ? pass->y + g->at : NULL, *x = pass->x[0] + g->at;
     bool first = g->before == 0;
     float *plain = first ? g->plain : g->first, *along = first ? g->along : g->second;
     copy_means(pass, g);
-    g->kernels->errors(plain, along, dy, outputs ? outputs + g->at : NULL, relu_bound(pass->act), x,
-                       g->term, &g->norm, g->scratch);
+    g->kernels->errors(plain, along, dy, outputs, relu_bound(pass->act), x, g->term, &g->norm,
+                       g->scratch);
     if (!first) {
         add_sums(g->plain, plain, g->norm.c);
         add_sums(g->along, along, g->norm.c);
@@ -291,15 +288,13 @@ static void measure_back_batch(const struct pass *pass) {
 }
 
 static void backward_batch(const struct pass *pass) {
-    const float *outputs = relu_outputs(pass);
     int done = 0;
-    if (relu_bound(pass->act) <= 0 && !layer_learns(pass->layer))
+    if (!layer_learns(pass->layer))
         pass_activate_back(pass, pass->kept);
     for (struct group g; pass->dx[0] && next_piece(&g, pass, &done);) {
         make_error_factors(pass, &g);
-        g.kernels->back(pass->dx[0] + g.at, pass->dy + g.at, outputs ? outputs + g.at : NULL,
-                        relu_bound(pass->act), pass->x[0] + g.at, g.factor, g.slope, g.term,
-                        &g.norm, g.scratch);
+        g.kernels->back(pass->dx[0] + g.at, pass->dy + g.at, pass->x[0] + g.at, g.factor, g.slope,
+                        g.term, &g.norm, g.scratch);
     }
 }
 
@@ -318,6 +313,7 @@ const struct layer_type layer_batchnorm = {
     .back_reads_x = true,
     .back_keeps_dy = true,
     .back_over_x = true,
+    .remakes = true,
     .shape = shape_batch,
     .grain = grain_batch,
     .share = share_batch,

@@ -260,6 +260,14 @@ static void add_gradient(const struct net *net, const struct node *node, float *
                        layer_parameters(layer), 1);
 }
 
+// The outputs of the part as they were in the forward pass.
+static void remake(struct net *net, struct node *node, struct block_range range) {
+    net_view(net, node, range);
+    net_set_parameters(&node->pass, net->progress.parameters, NULL);
+    node->pass.layer->type->forward(&node->pass);
+    tell_watcher(net, node->pass.layer, NET_BACKWARD);
+}
+
 // Error gradients to those of the parameters, and of the inputs unless these wait for all.
 static void backward_layer(struct net *net, struct node *node, const float *parameters,
                            float *gradient, struct block_range range) {
@@ -339,6 +347,8 @@ static void backward_stack(struct net *net, struct node *node) {
     for (int part = 0; part < part_count(net, node); part++) {
         if (next)
             backward_seen(net, next, range_of(net, node, part));
+        if (first->remade)
+            remake(net, first, range_of(net, first, part));
         for (int l = node->last - 1; l >= node->first; l--)
             if (net->nodes[l].wanted)
                 backward_node(net, &net->nodes[l], p->parameters, p->gradient,

@@ -45,11 +45,12 @@ struct node {
     float *turned[LAYER_INPUTS_MAX]; // copies of inputs
     float *errors[LAYER_INPUTS_MAX]; // where the error gradients of inputs go; NULL: nowhere
     // Of passes of net->n samples:
-    int first, last;    // the layers [first, last) of its stack, or itself alone
-    int step;           // blocks of a part of its stack's pass
-    bool early;         // the stack before has it measure each part; see net_sees_together
-    bool y_brief;       // y is read within its stack only, and before the next part:
-    bool dy_brief;      // all parts lie in one place. The same of dy
+    int first, last; // the layers [first, last) of its stack, or itself alone
+    int step;        // blocks of a part of its stack's pass
+    bool early;      // the stack before has it measure each part; see net_sees_together
+    bool remade;   // y, which it begins its stack with, is made again for each part that goes back
+    bool y_brief;  // y is read within its stack only, and before the next part:
+    bool dy_brief; // all parts lie in one place. The same of dy
     size_t kept_sample; // floats of `kept` for each sample
     int band;           // rows at a time of the outputs of the layer that begins; 0: all
     int rows;           // of those that are wanted

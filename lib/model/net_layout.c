@@ -47,12 +47,21 @@ static int stack_end(const struct net *net, int i) {
     return end;
 }
 
+// Whether the outputs of layer i can be made again, from what is kept, rather than be kept
+// themselves: of one that begins its stack, all of whose inputs are there.
+static bool can_remake(const struct net *net, int i) {
+    const struct node *node = &net->nodes[i];
+    return node->first == i && node->wanted && !node->fused.over &&
+           node->pass.layer->type->remakes && net_sees_together(net, node->pass.layer);
+}
+
 // Whether all who read layer i, and somebody does, are within its stack; what is true of y and dy
 // of a layer that its source works for is true of the source's, which are the same.
 static void mark_brief(struct net *net, int i) {
     struct node *node = &net->nodes[i];
     bool within = node->last > node->first + 1 && node->readers > 0;
-    node->y_brief = within && (net->mode != NET_TRAIN || node->fused.spent);
+    node->y_brief = within && (net->mode != NET_TRAIN || node->fused.spent ||
+                               can_remake(net, node->fused.source));
     node->dy_brief = within && !node->lends && !node->lent &&
                      (node->fused.spent || !node->fused.over) && // for y is not
                      !begins_after(net, node->fused.source);     // which reads it again
@@ -104,6 +113,12 @@ static bool is_early(const struct net *net, int i) {
            (net->nodes[i].blocked || below->step >= net->blocks);
 }
 
+// Whether one part writes where that before it did, what the backward pass will read.
+static bool remakes(const struct net *net, int i) {
+    const struct node *node = &net->nodes[i];
+    return node->y_brief && !node->fused.spent && node->step < net->blocks && can_remake(net, i);
+}
+
 static void part_stacks(struct net *net) {
     for (int i = 0, end; i < net->model->layer_count; i = end) {
         end = net->nodes[i].last;
@@ -111,6 +126,7 @@ static void part_stacks(struct net *net) {
         for (int l = i; l < end; l++)
             net->nodes[l].step = step;
         net->nodes[i].early = is_early(net, i);
+        net->nodes[i].remade = remakes(net, i);
     }
 }
 

@@ -250,7 +250,7 @@ static float *gradient_by(struct tap *tap, struct fixture *f, const struct kerne
 static void test_parts(struct tap *tap) {
     static const char text[] =
         "input 3x24x24\nbatchnorm\nconv maps=16 kernel=3 pad=1\nbatchnorm a act=relu\n"
-        "conv maps=16 kernel=3 pad=1\nbatchnorm b\nadd from=a,b act=relu\n"
+        "conv maps=16 kernel=3 pad=1\nbatchnorm\nbatchnorm b rate=0\nadd from=a,b act=relu\n"
         "batchnorm\nconv maps=8 kernel=3 stride=2 pad=1\n"
         "batchnorm act=gelu\navgpool size=all\nsoftmax units=3\n";
     struct fixture f;

@@ -20,7 +20,7 @@ enum batch_pass { BATCH_MEASURE, BATCH_SCALE, BATCH_ERRORS, BATCH_BACK };
 struct batch_arrays {
     const float *x, *dy, *outputs;
     float most;
-    float *out;
+    float *out; // of errors: dy, when it has come through the relu
     const float
         *k[3];      // measure: from; scale: factor, term; errors: mean; back: factor, slope, term
     float *sums[2]; // of measure and errors
@@ -58,10 +58,12 @@ __attribute__((always_inline)) static inline void batch_vector(enum batch_pass p
         store_part(a.out + at, y, count);
     } else if (pass == BATCH_ERRORS) {
         vector error = batch_error(relu, a, at, count);
+        if (relu)
+            store_part(a.out + at, error, count);
         sums[0] += error;
         sums[1] += error * (x - k[0]);
     } else {
-        store_part(a.out + at, batch_error(relu, a, at, count) * k[0] + x * k[1] + k[2], count);
+        store_part(a.out + at, load_part(a.dy + at, count) * k[0] + x * k[1] + k[2], count);
     }
 }
 
@@ -211,11 +213,11 @@ static void batch_scale_block(float *y, const float *x, const float *factor, con
                          batch_run(norm));
 }
 
-static void batch_errors_block(float *plain, float *along, const float *dy, const float *outputs,
+static void batch_errors_block(float *plain, float *along, float *dy, const float *outputs,
                                float most, const float *x, const float *mean,
                                const struct batch_norm *norm, float *scratch) {
     const double *of_maps = (const double *)(const void *)scratch;
-    struct batch_arrays a = {.x = x, .dy = dy, .outputs = outputs, .most = most};
+    struct batch_arrays a = {.x = x, .dy = dy, .outputs = outputs, .most = most, .out = dy};
     a.k[0] = batch_spread(batch_factors(norm, scratch, 0), mean, norm, norm->lanes);
     if (outputs)
         batch_sum(BATCH_ERRORS, true, a, norm, scratch);
@@ -227,19 +229,16 @@ static void batch_errors_block(float *plain, float *along, const float *dy, cons
     }
 }
 
-static void batch_back_block(float *dx, const float *dy, const float *outputs, float most,
-                             const float *x, const float *factor, const float *slope,
-                             const float *term, const struct batch_norm *norm, float *scratch) {
+static void batch_back_block(float *dx, const float *dy, const float *x, const float *factor,
+                             const float *slope, const float *term, const struct batch_norm *norm,
+                             float *scratch) {
     const float *const of_maps[] = {factor, slope, term};
-    struct batch_arrays a = {.x = x, .dy = dy, .outputs = outputs, .most = most, .out = dx};
+    struct batch_arrays a = {.x = x, .dy = dy, .out = dx};
     for (int b = 0; b < batch_blocks(norm); b++) {
         for (int f = 0; f < 3; f++)
             a.k[f] = batch_spread(batch_factors(norm, scratch, f), of_maps[f], norm,
                                   batch_lanes(norm, b));
-        if (outputs)
-            batch_pixels(BATCH_BACK, true, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));
-        else
-            batch_pixels(BATCH_BACK, false, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));
+        batch_pixels(BATCH_BACK, false, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));
     }
 }
 

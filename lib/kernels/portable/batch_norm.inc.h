@@ -48,18 +48,18 @@ static inline float behind_relu(float dy, const float *outputs, float most, size
     return !outputs || (outputs[at] > 0 && outputs[at] < most) ? dy : 0;
 }
 
-static void batch_errors(float *plain, float *along, const float *dy, const float *outputs,
-                         float most, const float *x, const float *mean,
-                         const struct batch_norm *norm, float *scratch) {
+static void batch_errors(float *plain, float *along, float *dy, const float *outputs, float most,
+                         const float *x, const float *mean, const struct batch_norm *norm,
+                         float *scratch) {
     (void)scratch;
     for (int m = 0; m < norm->c; m++) {
         double sum = 0, products = 0;
         for (int i = 0; i < norm->n; i++) {
             size_t at = batch_row(norm, i, m);
             for (size_t p = at; p < at + (size_t)norm->pixels; p++) {
-                double error = (double)behind_relu(dy[p], outputs, most, p);
-                sum += error;
-                products += error * (double)(x[p] - mean[m]);
+                dy[p] = behind_relu(dy[p], outputs, most, p);
+                sum += (double)dy[p];
+                products += (double)dy[p] * (double)(x[p] - mean[m]);
             }
         }
         plain[m] = (float)sum;
@@ -67,16 +67,16 @@ static void batch_errors(float *plain, float *along, const float *dy, const floa
     }
 }
 
-static void batch_back(float *dx, const float *dy, const float *outputs, float most, const float *x,
-                       const float *factor, const float *slope, const float *term,
-                       const struct batch_norm *norm, float *scratch) {
+static void batch_back(float *dx, const float *dy, const float *x, const float *factor,
+                       const float *slope, const float *term, const struct batch_norm *norm,
+                       float *scratch) {
     (void)scratch;
     for (int i = 0; i < norm->n; i++)
         for (int m = 0; m < norm->c; m++) {
             size_t at = batch_row(norm, i, m);
             float a = factor[m], b = slope[m], c = term[m];
             for (size_t p = at; p < at + (size_t)norm->pixels; p++)
-                dx[p] = behind_relu(dy[p], outputs, most, p) * a + x[p] * b + c;
+                dx[p] = dy[p] * a + x[p] * b + c;
         }
 }
 
