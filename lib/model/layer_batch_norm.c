@@ -78,16 +78,19 @@ struct group {
     float *scratch;
 };
 
-// Plain samples of one pixel are one block of one sample: its pixels are the samples.
+// Blocks without an empty lane are one block of all their pixels; and plain samples of one pixel are
+// blocks of one sample.
 static void set_layout(struct group *g, const struct pass *pass, int n) {
     const struct kernels *k = pass->kernels;
     int pixels = pass->layer->in.h * pass->layer->in.w;
     bool flat = !pass->lanes && pixels == 1 && k->batch_norm_blocks;
-    g->kernels = pass->lanes || flat ? k->batch_norm_blocks : k->batch_norm;
-    g->norm = (struct batch_norm){.n = flat ? 1 : n,
+    int lanes = flat ? 1 : pass->lanes;
+    bool full = lanes && n % lanes == 0;
+    g->kernels = lanes ? k->batch_norm_blocks : k->batch_norm;
+    g->norm = (struct batch_norm){.n = full ? lanes : n,
                                   .c = pass->layer->in.c,
-                                  .pixels = flat ? n : pixels,
-                                  .lanes = flat ? 1 : pass->lanes};
+                                  .pixels = full ? n / lanes * pixels : pixels,
+                                  .lanes = lanes};
 }
 
 static void set_common(struct group *g, const struct pass *pass, int group) {

@@ -32,9 +32,16 @@ static void dense(float *y, const float *x, const float *weights, const float *b
         dense_forward(y, x, weights, biases, n, units, inputs, first, scratch);
 }
 
+// Strips are of whole vectors, three at a time: fewer inputs are few of them.
+static bool strips_pay(const struct dense_errors *e) {
+    return e->inputs >= TILE_WIDTH;
+}
+
 static void dense_back_input(const struct dense_errors *e, const float *weights) {
     if (e->n <= STREAM_MOST)
         FAMILY(stream_back)(&(struct stream_back){.e = e, .work = WORK_ERRORS, .weights = weights});
+    else if (strips_pay(e))
+        dense_tiles_back_input(e, weights);
     else
         dense_products_back_input(e, weights);
 }
@@ -44,7 +51,9 @@ static void dense_back_weights(float *dweights, const struct dense_errors *error
         struct dense_errors e = *errors;
         e.dx = NULL;
         FAMILY(stream_back)(&(struct stream_back){.e = &e, .work = WORK_GRADIENT, .to = dweights});
-    } else
+    } else if (strips_pay(errors))
+        dense_tiles_back_weights(dweights, errors);
+    else
         dense_products_back_weights(dweights, errors);
 }
 

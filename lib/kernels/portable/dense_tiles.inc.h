@@ -1,5 +1,5 @@
 // The step of a dense layer for enough samples to keep the multipliers busy while the weights are
-// read. No weight is packed.
+// read; or the error gradients, or the gradient, alone. No weight is packed.
 //
 // A strip of weights, up to TILE_DEPTH rows x 3 vectors, first adds to the error gradients of the
 // inputs, FAMILY_TILE samples at a time, and then takes its step, FAMILY_TILE rows at a time, from
@@ -306,6 +306,26 @@ static struct dense_errors tiles_part(const struct dense_errors *e, int parts, i
     return part;
 }
 
+static void dense_tiles_back_input(const struct dense_errors *e, const float *weights) {
+    int parts = cuts(e->n, TILES_MOST);
+    for (int i = 0; i < parts; i++) {
+        struct dense_errors part = tiles_part(e, parts, i);
+        tiles_pass((float *)weights, NULL, &part, NULL); // which writes no weight
+    }
+}
+
+// Steps of sgd that add the gradient to nothing.
+static void dense_tiles_back_weights(float *dweights, const struct dense_errors *e) {
+    static const struct update adds = {.rule = RULE_SGD, .rate = -1};
+    int parts = cuts(e->n, TILES_MOST);
+    memset(dweights, 0, (size_t)e->units * (size_t)e->inputs * sizeof *dweights);
+    for (int i = 0; i < parts; i++) {
+        struct dense_errors part = tiles_part(e, parts, i);
+        part.dx = NULL;
+        tiles_pass(dweights, NULL, &part, &adds);
+    }
+}
+
 // By sgd the steps of parts add up to that of all; for other rules there may be one part only.
 static void dense_tiles_step(float *weights, float *state, const struct dense_errors *e,
                              const struct update *u) {
@@ -314,10 +334,8 @@ static void dense_tiles_step(float *weights, float *state, const struct dense_er
         tiles_pass(weights, u->rule == RULE_SGD ? NULL : state, e, u);
         return;
     }
-    for (int i = 0; e->dx && i < parts; i++) {
-        struct dense_errors part = tiles_part(e, parts, i);
-        tiles_pass(weights, NULL, &part, NULL);
-    }
+    if (e->dx)
+        dense_tiles_back_input(e, weights);
     struct update step = *u;
     for (int i = 0; i < parts; i++) {
         struct dense_errors part = tiles_part(e, parts, i);
