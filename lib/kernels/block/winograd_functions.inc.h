@@ -105,6 +105,10 @@ product_function *const FAMILY(products_sums)[PRODUCT_COLUMNS][8] = {
                                           size_t column, int count) {                              \
         data_columns(side_of(k, outputs), line, from, row, column, count);                         \
     }                                                                                              \
+    static void edge_columns_##k##outputs(struct square *line, const float *from, size_t row,      \
+                                          size_t column, int count, const struct inside *inside) { \
+        edge_columns(side_of(k, outputs), line, from, row, column, count, inside);                 \
+    }                                                                                              \
     static void data_rows_##k##outputs(float *to, size_t slice, const struct square *line,         \
                                        int count) {                                                \
         data_rows(side_of(k, outputs), to, slice, line, count);                                    \
@@ -136,8 +140,9 @@ SIDE(5, 4)
 
 #define SIDE(k, outputs)                                                                           \
     {                                                                                              \
-        data_columns_##k##outputs, data_rows_##k##outputs, output_columns_##k##outputs,            \
-            output_rows_##k##outputs, error_columns_##k##outputs, error_rows_##k##outputs          \
+        data_columns_##k##outputs, edge_columns_##k##outputs, data_rows_##k##outputs,              \
+            output_columns_##k##outputs, output_rows_##k##outputs, error_columns_##k##outputs,     \
+            error_rows_##k##outputs                                                                \
     }
 const struct side_functions FAMILY(sides)[2][WINOGRAD_TILE] = {
     {SIDE(3, 1), SIDE(3, 2), SIDE(3, 3), SIDE(3, 4)},

@@ -131,20 +131,21 @@ static void data_vector(const struct tiles *t, float *to, const float *from, siz
 static void data_edge(const struct tiles *t, float *to, const float *picture, int y, int x) {
     const struct winograd *w = t->winograd;
     const struct window *v = w->window;
-    ALIGNED vector square[POINTS_MOST * POINTS_MOST] = {0};
-    int top = y < 0 ? -y : 0, left = x < 0 ? -x : 0;
-    int rows = (v->h - y < t->high ? v->h - y : t->high) - top;
-    int columns = (v->w - x < t->wide ? v->w - x : t->wide) - left;
+    const struct inside in = {.top = y < 0 ? -y : 0,
+                              .bottom = least(v->h - y, t->high),
+                              .left = x < 0 ? -x : 0,
+                              .right = least(v->w - x, t->wide)};
     size_t pixel = (size_t)w->channels * LANES, row = (size_t)v->w * pixel;
-    const float *from = picture + (size_t)(y + top) * row + (size_t)(x + left) * pixel;
+    size_t slice = w->sizes.data_slice;
+    const float *from = picture + (size_t)(y + in.top) * row + (size_t)(x + in.left) * pixel;
     for (int c = 0; c < w->sizes.channels; c++, to += LANES, from += LANES) {
-        if (w->sizes.far)
-            ask_to_read(rows, columns, from + AHEAD, row, pixel);
-        for (int i = 0; i < rows; i++)
-            for (int j = 0; j < columns; j++)
-                square[(top + i) * POINTS_MOST + left + j] =
-                    *(const vector *)(from + (size_t)i * row + (size_t)j * pixel);
-        data_vector(t, to, (const float *)(const void *)square, (size_t)POINTS_MOST * LANES, LANES);
+        struct square line;
+        if (w->sizes.far) {
+            ask_to_read(in.bottom - in.top, in.right - in.left, from + AHEAD, row, pixel);
+            ask_to_write(t->high, t->wide, to + AHEAD, (size_t)t->wide * slice, slice);
+        }
+        t->down->edge_columns(&line, from, row, pixel, t->wide, &in);
+        t->across->data_rows(to, slice, &line, t->high);
     }
 }
 

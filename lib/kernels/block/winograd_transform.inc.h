@@ -27,6 +27,41 @@ INLINE void data_columns(struct side s, struct square *line, const float *from, 
     }
 }
 
+// The part of a square that lies inside the picture; elsewhere it is 0.
+struct inside {
+    int top, bottom, left, right; // rows from top on, before bottom; likewise columns
+};
+
+// `from` is the first vector inside.
+INLINE void edge_columns(struct side s, struct square *line, const float *from, size_t row,
+                         size_t column, int count, const struct inside *inside) {
+    vector d[POINTS_MOST], out[POINTS_MOST], zero = {0};
+    int n = side_points(s);
+#pragma GCC unroll 1
+    for (int j = 0; j < count; j++) {
+        if (j < inside->left || j >= inside->right) {
+#pragma GCC unroll 8
+            for (int i = 0; i < n; i++)
+                line->at[i][j] = zero;
+            continue;
+        }
+        const float *at = from;
+        from += column;
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++) {
+            d[i] = zero;
+            if (i >= inside->top && i < inside->bottom) {
+                d[i] = *(const vector *)at;
+                at += row;
+            }
+        }
+        at_points(s, d, out);
+#pragma GCC unroll 8
+        for (int i = 0; i < n; i++)
+            line->at[i][j] = out[i];
+    }
+}
+
 INLINE void data_rows(struct side s, float *to, size_t slice, const struct square *line,
                       int count) {
     vector out[POINTS_MOST];
@@ -114,6 +149,8 @@ INLINE void back_rows(struct side s, int taps, bool kernel, vector *to, int step
 // ---- The sides of tiles, which may differ: a function each, for any number of columns or rows.
 struct side_functions {
     void (*data_columns)(struct square *, const float *from, size_t row, size_t column, int count);
+    void (*edge_columns)(struct square *, const float *from, size_t row, size_t column, int count,
+                         const struct inside *);
     void (*data_rows)(float *to, size_t slice, const struct square *, int count);
     // Outputs, as rows of WINOGRAD_TILE vectors, and error gradients, which are as outputs are.
     void (*output_columns)(struct square *, const float *from, size_t row, size_t slice, int count);
