@@ -63,9 +63,11 @@ struct winograd_kernels {
     bool (*fits)(enum conv_pass pass, const struct convolution *conv, int blocks, int lanes);
     void (*forward)(float *y, const float *x, const float *weights, const float *biases, bool relu,
                     int blocks, int lanes, const struct convolution *conv, float *scratch);
-    // relu: NULL, or the outputs x of a relu through which dx goes on, where they are above 0.
-    void (*back_input)(float *dx, const float *dy, const float *weights, const float *relu,
-                       int blocks, int lanes, const struct convolution *conv, float *scratch);
+    // more: NULL, or what is added to dx. relu: NULL, or the outputs x of a relu through which dx
+    // then goes on, where they are above 0.
+    void (*back_input)(float *dx, const float *dy, const float *weights, const float *more,
+                       const float *relu, int blocks, int lanes, const struct convolution *conv,
+                       float *scratch);
     void (*back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
                          int blocks, int lanes, const struct convolution *conv, float *scratch);
 };

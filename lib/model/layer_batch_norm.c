@@ -78,8 +78,8 @@ struct group {
     float *scratch;
 };
 
-// Blocks without an empty lane are one block of all their pixels; and plain samples of one pixel are
-// blocks of one sample.
+// Blocks without an empty lane are one block of all their pixels; and plain samples of one pixel
+// are blocks of one sample.
 static void set_layout(struct group *g, const struct pass *pass, int n) {
     const struct kernels *k = pass->kernels;
     int pixels = pass->layer->in.h * pass->layer->in.w;

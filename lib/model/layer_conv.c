@@ -206,7 +206,7 @@ static void backward_rows(const struct pass *pass, const struct convolution *con
     if (pass->dx[0] && !rows.lie)
         conv_rows_scatter(pass->dx[0], rows.dx, pass->blocks, pass->lanes, conv);
     if (pass->dx[0])
-        pass_undo(pass);
+        pass_finish_errors(pass);
 }
 
 // --- by what is kept of weights -----------------------------------------------------------
@@ -288,14 +288,14 @@ static void back_weights_blocks(const struct pass *pass, const struct convolutio
 static void back_input_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
     if (uses_winograd(pass, CONV_BACK_INPUT)) {
-        k->winograd->back_input(pass->dx[0], pass->dy, pass->weights,
+        k->winograd->back_input(pass->dx[0], pass->dy, pass->weights, pass->more,
                                 pass->undoes ? pass->x[0] : NULL, pass->blocks, pass->lanes, conv,
                                 pass->brief);
         return;
     }
     k->conv_blocks->back_input(pass->dx[0], pass->dy, pass->weights, pass->blocks, pass->lanes,
                                conv, pass->brief);
-    pass_undo(pass);
+    pass_finish_errors(pass);
 }
 
 static void back_weights_plain(const struct pass *pass, const struct convolution *conv) {
@@ -309,7 +309,7 @@ static void back_weights_plain(const struct pass *pass, const struct convolution
 static void back_input_plain(const struct pass *pass, const struct convolution *conv) {
     pass->kernels->conv->back_input(pass->dx[0], pass->dy, pass->weights, pass->n, conv,
                                     pass->brief);
-    pass_undo(pass);
+    pass_finish_errors(pass);
 }
 
 static void backward_conv(const struct pass *pass) {
@@ -371,6 +371,7 @@ const struct layer_type layer_conv = {
     .back_reads_x = true,
     .back_keeps_dy = true,
     .undoes_relu = true,
+    .adds_errors = true,
     .bands = true,
     .shape = shape_conv,
     .grain = grain_conv,

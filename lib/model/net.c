@@ -274,7 +274,7 @@ static void backward_layer(struct net *net, struct node *node, const float *para
     struct pass *pass = &node->pass;
     bool together = net_sees_together(net, pass->layer);
     net_view(net, node, range);
-    if (node->writers > 1)
+    if (node->writers > 1 && !node->joined)
         net_gather_errors(net, node);
     if (!node->fused.within) {
         set_gradient(net, node, parameters, gradient, is_first_gradient(net, range, 0));
@@ -318,7 +318,7 @@ static void backward_bands(struct net *net, struct node *node, const float *para
     while (pool->next)
         pool = next_of(net, pool);
     net_view(net, pool, range);
-    if (pool->writers > 1)
+    if (pool->writers > 1 && !pool->joined)
         net_gather_errors(net, pool);
     for (int row = 0; row < node->rows; row += node->band)
         backward_band(net, node, parameters, gradient, range, row);

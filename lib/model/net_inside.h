@@ -40,7 +40,9 @@ struct node {
     int borrows;                     // which is the only one that writes any; 0: it is not
     int readers;                     // layers that read its output,
     int writers;                     // and those of them that write error gradients of it;
-    bool undoes;                     // several: adding these up takes them through its relu
+    bool undoes;                     // several: adding these up takes them through its relu,
+    bool joined;                     // which the last to write, of two, does as it writes
+    int joins, joins_input;          // it is that one: layer and input whose it adds; 0: it is not
     float *y, *dy, *kept, *common;   // of all samples
     float *turned[LAYER_INPUTS_MAX]; // copies of inputs
     float *errors[LAYER_INPUTS_MAX]; // where the error gradients of inputs go; NULL: nowhere

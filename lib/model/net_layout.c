@@ -160,6 +160,49 @@ static int choose_lanes(const struct net *net, int n) {
                                                        : layout_lanes(net->model, net->kernels, n);
 }
 
+// --- error gradients of two readers ---------------------------------------------------
+
+// From input *j of layer *i on, one that writes error gradients of layer `of`. False: there is
+// none.
+static bool next_writer(const struct net *net, int of, int *i, int *j) {
+    for (; *i < net->model->layer_count; ++*i, *j = 0)
+        for (; net->nodes[*i].wanted && *j < net->model->layers[*i].from_count; ++*j)
+            if (net->model->layers[*i].from[*j] == of)
+                return true;
+    return false;
+}
+
+static bool can_join(const struct node *node, const struct node *from) {
+    const struct layer *layer = node->pass.layer;
+    return layer->type->adds_errors && layer->from_count == 1 && !node->next && !node->prev &&
+           node->blocked == from->blocked && !from->pass.layer->exchange;
+}
+
+// The first of two readers goes back last: it may add up.
+static void join_errors(struct net *net, int i) {
+    struct node *from = &net->nodes[i];
+    int r = i + 1, j = 0;
+    from->joined = false;
+    if (from->writers != 2 || net->mode != NET_TRAIN || !next_writer(net, i, &r, &j))
+        return;
+    struct node *last = &net->nodes[r];
+    from->joined = can_join(last, from);
+    if (!from->joined)
+        return;
+    last->joins = r + 1, last->joins_input = 0;
+    next_writer(net, i, &last->joins, &last->joins_input);
+    last->pass.undoes = from->undoes;
+}
+
+static void join_all_errors(struct net *net) {
+    for (int i = 0; i < net->model->layer_count; i++) {
+        net->nodes[i].joins = 0;
+        net->nodes[i].pass.undoes = net->nodes[i].fused.undoes;
+    }
+    for (int i = 0; i < net->model->layer_count; i++)
+        join_errors(net, i);
+}
+
 void net_lay_out(struct net *net, int n) {
     if (n == net->n)
         return;
@@ -174,6 +217,7 @@ void net_lay_out(struct net *net, int n) {
     stack_layers(net);
     net_lay_bands(net);
     part_stacks(net);
+    join_all_errors(net);
 }
 
 // --- parts --------------------------------------------------------------------------
@@ -190,6 +234,7 @@ static size_t first_sample(const struct node *node, struct block_range range) {
 static void view_inputs(struct net *net, struct node *node, struct block_range range) {
     struct pass *pass = &node->pass;
     float *errors = net->turned_errors;
+    pass->more = NULL;
     for (int j = 0; j < pass->layer->from_count; j++) {
         const struct node *from = net_from(net, pass->layer, j);
         bool turned = needs_turn(net, node, j);
@@ -202,6 +247,11 @@ static void view_inputs(struct net *net, struct node *node, struct block_range r
                                        : node->errors[j] + (from->dy_brief ? 0 : at);
         if (turned && node->errors[j])
             errors += net_input_size(net, node, pass->layer, j);
+        if (node->joins) {
+            size_t there = from->dy_brief ? 0 : at;
+            pass->dx[j] = from->dy + there;
+            pass->more = net->nodes[node->joins].errors[node->joins_input] + there;
+        }
     }
 }
 

@@ -134,10 +134,15 @@ size_t pass_above(const struct pass *pass) {
            (size_t)pass->lanes;
 }
 
-void pass_undo(const struct pass *pass) {
-    if (pass->undoes)
-        pass->kernels->acts[ACT_RELU].back(pass->dx[0], pass->x[0],
-                                           (size_t)pass->places * shape_size(pass->in[0]), 0);
+void pass_finish_errors(const struct pass *pass) {
+    const struct kernels *k = pass->kernels;
+    size_t n = (size_t)pass->places * shape_size(pass->in[0]);
+    if (pass->more && pass->undoes)
+        k->add_above(pass->dx[0], pass->dx[0], pass->more, pass->x[0], n);
+    else if (pass->more)
+        k->axpy(pass->dx[0], pass->more, n, 1);
+    else if (pass->undoes)
+        k->acts[ACT_RELU].back(pass->dx[0], pass->x[0], n, 0);
 }
 
 void pass_activate_back(const struct pass *pass, float *kept) {

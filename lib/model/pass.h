@@ -23,7 +23,8 @@ struct pass {
     enum act act;        // to apply to the outputs (model/fuse.h)
     float slope;         // of ACT_LEAKY
     bool undone;         // error gradients of the outputs have come through `act`, which is a relu
-    bool undoes;         // error gradients of the input are to pass the relu that it came from
+    bool undoes;         // error gradients of the input are to pass the relu that it came from,
+    const float *more;   // and before to have these added, which lie as dx[0]; NULL: none
     int n;               // samples
     int lanes, blocks;   // samples in a block; 0: plain samples
     int thread, threads; // see net_set_thread
@@ -70,8 +71,9 @@ void pass_activate_back(const struct pass *pass, float *kept);
 void pass_meet(const struct pass *pass);
 // layer_type.cut of layers whose passes may be of any rows.
 struct team_cut pass_team_cut_rows(const struct pass *pass);
-// Where pass->undoes: takes dx[0] back through the relu that x[0] came from.
-void pass_undo(const struct pass *pass);
+// Adds pass->more to dx[0], and where pass->undoes takes it back through the relu that x[0] came
+// from.
+void pass_finish_errors(const struct pass *pass);
 // Outputs that the pass writes, if it writes all maps.
 size_t pass_outputs(const struct pass *pass);
 // Outputs, of one block, above the rows in hand.

@@ -128,9 +128,18 @@ static void check_shape(struct family *f, const struct shape *s, int lanes, doub
         wanted_add(&db, map, (double)dy[i]);
     }
     f->k->winograd->forward(by, bx, weights, biases, relu, blocks, lanes, &conv, scratch);
-    f->k->winograd->back_input(bdx, bdy, weights, relu ? bx : NULL, blocks, lanes, &conv, scratch);
-    for (size_t i = 0; relu && i < dx.size; i++)
-        dx.value[i] = x[i] > 0 ? dx.value[i] : 0;
+    bool adds = s->maps % 2;
+    float *more = mem_floats(dx.size);
+    for (size_t i = 0; i < dx.size; i++)
+        more[i] = x[dx.size - 1 - i];
+    float *bmore = blocks_of(f, more, n, s->c, in_pixels, lanes);
+    f->k->winograd->back_input(bdx, bdy, weights, adds ? bmore : NULL, relu ? bx : NULL, blocks,
+                               lanes, &conv, scratch);
+    for (size_t i = 0; i < dx.size; i++) {
+        dx.value[i] += adds ? (double)more[i] : 0;
+        dx.value[i] = !relu || x[i] > 0 ? dx.value[i] : 0;
+    }
+    free(more), free(bmore);
     f->k->winograd->back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
     float *got_y = samples_of(f, by, n, s->maps, out_pixels, lanes);
     float *got_dx = samples_of(f, bdx, n, s->c, in_pixels, lanes);

@@ -122,9 +122,8 @@ static void winograd_products(const struct tiles *t) {
         }
 }
 
-static void winograd_pass(float *y, const float *x, const float *weights, const float *biases,
-                          bool relu, const float *passed, int blocks,
-                          const struct convolution *conv, bool turned, float *scratch) {
+static void winograd_pass(float *y, const float *x, const float *weights, struct winograd_ends ends,
+                          int blocks, const struct convolution *conv, bool turned, float *scratch) {
     struct winograd w = winograd_lay(conv, false, turned ? CONV_BACK_INPUT : CONV_FORWARD, scratch);
     const struct winograd_sizes *s = &w.sizes;
     int k = conv->window.kernel_h;
@@ -136,9 +135,8 @@ static void winograd_pass(float *y, const float *x, const float *weights, const 
                 winograd_data(&t, x + (size_t)(g * s->channels) * LANES);
                 if (!s->few)
                     winograd_products(&t);
-                winograd_outputs(&t, y + (size_t)(g * s->maps) * LANES,
-                                 biases ? biases + g * s->maps : NULL, relu,
-                                 passed ? passed + (size_t)(g * s->maps) * LANES : NULL);
+                size_t at = (size_t)(g * s->maps) * LANES;
+                winograd_outputs(&t, y + at, ends_at(ends, at, (size_t)(g * s->maps)));
             }
     }
 }

@@ -22,8 +22,8 @@ static void winograd_kept_forward(float *y, const float *x, const float *kept, c
     struct winograd_sizes *s = &w.sizes;
     size_t bundle = (size_t)(s->points * s->points) * s->kernel_slice;
     s->maps = (end - first) / LANES;
-    single_pass(&w, y + first, x, kept + (size_t)(first / LANES) * bundle, biases + first, relu,
-                NULL, blocks);
+    single_pass(&w, y + first, x, kept + (size_t)(first / LANES) * bundle,
+                (struct winograd_ends){.biases = biases + first, .relu = relu}, blocks);
 }
 
 static int winograd_unit(const struct convolution *conv) {

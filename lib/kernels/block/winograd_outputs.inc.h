@@ -4,32 +4,39 @@
 
 #include "kernels/block/winograd_tiles.inc.h"
 
-// Where the outputs of a tile go, and what is done to them on the way.
+// What is done to outputs on their way, each where it is not NULL: biases and others are added, and
+// they pass a relu; or, as error gradients, the relu that has given `passed`, where that is above
+// 0. `more` and `passed` are laid out as the outputs.
+struct winograd_ends {
+    const float *biases, *more, *passed;
+    bool relu;
+};
+
+// Where the outputs of a tile go; the ends are at its first pixel, too.
 struct winograd_output {
     float *to; // the first pixel
     size_t row, pixel;
-    int rows, columns;   // inside the picture
-    const float *biases; // NULL: none
-    bool single;         // a bias for each lane
-    bool relu, far;
-    // NULL; or outputs of a relu, at the same places: error gradients pass where these are above 0.
-    const float *passed;
+    int rows, columns; // inside the picture
+    bool single;       // a bias for each lane
+    bool far;
+    struct winograd_ends ends;
 };
 
 // Of map m, or of the maps in its lanes.
 INLINE vector output_bias(struct winograd_output o, int m) {
     vector zero = {0};
-    if (!o.biases)
+    if (!o.ends.biases)
         return zero;
     if (o.single)
-        return *(const vector *)(o.biases + (size_t)m * LANES);
-    return zero + o.biases[m];
+        return *(const vector *)(o.ends.biases + (size_t)m * LANES);
+    return zero + o.ends.biases[m];
 }
 
 // Stores the pixels y of map m that lie inside the picture.
 INLINE void store_output(struct winograd_output o, const vector *y, int m) {
     int rows = o.rows < WINOGRAD_TILE ? o.rows : WINOGRAD_TILE;
-    bool masked = o.relu || o.passed;
+    struct winograd_ends ends = o.ends;
+    bool masked = ends.relu || ends.passed;
     if (o.far)
         ask_to_write(rows, o.columns < WINOGRAD_TILE ? o.columns : WINOGRAD_TILE,
                      o.to + (size_t)m * LANES + AHEAD, o.row, o.pixel);
@@ -41,7 +48,9 @@ INLINE void store_output(struct winograd_output o, const vector *y, int m) {
             if (j < o.columns) {
                 size_t at = (size_t)m * LANES + (size_t)i * o.row + (size_t)j * o.pixel;
                 vector value = y[i * WINOGRAD_TILE + j] + bias;
-                vector passed = o.passed ? *(const vector *)(o.passed + at) : value;
+                if (ends.more)
+                    value += *(const vector *)(ends.more + at);
+                vector passed = ends.passed ? *(const vector *)(ends.passed + at) : value;
                 *(vector *)(o.to + at) = masked ? (vector)((places)value & (passed > zero)) : value;
             }
 }
@@ -130,8 +139,19 @@ static few_function *const few_functions[2][WINOGRAD_FEW] = {{few_3_1, few_3_2, 
 
 // ---- Outputs of some tiles.
 
-static void winograd_outputs(const struct tiles *t, float *y, const float *biases, bool relu,
-                             const float *passed) {
+static const float *behind(const float *p, size_t at) {
+    return p ? p + at : NULL;
+}
+
+// What belongs to outputs that lie `at` floats on, of maps from `map` on.
+static struct winograd_ends ends_at(struct winograd_ends ends, size_t at, size_t map) {
+    return (struct winograd_ends){.biases = behind(ends.biases, map),
+                                  .more = behind(ends.more, at),
+                                  .passed = behind(ends.passed, at),
+                                  .relu = ends.relu};
+}
+
+static void winograd_outputs(const struct tiles *t, float *y, struct winograd_ends ends) {
     const struct winograd *w = t->winograd;
     const struct winograd_sizes *s = &w->sizes;
     const struct window *v = w->window;
@@ -144,11 +164,9 @@ static void winograd_outputs(const struct tiles *t, float *y, const float *biase
                                     .pixel = pixel,
                                     .rows = least(v->out_h - p.y, t->part->high),
                                     .columns = least(v->out_w - p.x, t->part->wide),
-                                    .biases = biases,
                                     .single = w->single,
-                                    .relu = relu,
                                     .far = s->far,
-                                    .passed = passed ? passed + at : NULL};
+                                    .ends = ends_at(ends, at, 0)};
         if (s->few)
             few_functions[s->points == 8][s->channels - 1](
                 o,

@@ -37,16 +37,16 @@ static void single_slice(const struct tiles *tiles, const float *kernels, int sl
     }
 }
 
-// The maps of w->sizes, by `kernels`, the first of them. biases: NULL, or theirs.
+// The maps of w->sizes, by `kernels`, the first of them.
 static void single_pass(const struct winograd *w, float *y, const float *x, const float *kernels,
-                        const float *biases, bool relu, const float *passed, int blocks) {
+                        struct winograd_ends ends, int blocks) {
     const struct winograd_sizes *s = &w->sizes;
     for (int p = 0; p < s->part_count; p++)
         for (struct tiles t = tiles_of(w, &s->parts[p]); tiles_next(&t, blocks);) {
             winograd_data(&t, x);
             for (int slice = 0; slice < t.high * t.wide; slice++)
                 single_slice(&t, kernels, slice);
-            winograd_outputs(&t, y, biases, relu, passed);
+            winograd_outputs(&t, y, ends);
         }
 }
 

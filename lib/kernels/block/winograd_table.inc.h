@@ -4,29 +4,31 @@
 
 #include "kernels/block/winograd_kept.inc.h"
 
-static void winograd_any(float *y, const float *x, const float *weights, const float *biases,
-                         bool relu, const float *passed, int blocks, int lanes,
-                         const struct convolution *conv, bool turned, float *scratch) {
+static void winograd_any(float *y, const float *x, const float *weights, struct winograd_ends ends,
+                         int blocks, int lanes, const struct convolution *conv, bool turned,
+                         float *scratch) {
     if (lanes == LANES) {
-        winograd_pass(y, x, weights, biases, relu, passed, blocks, conv, turned, scratch);
+        winograd_pass(y, x, weights, ends, blocks, conv, turned, scratch);
         return;
     }
     struct winograd w = winograd_lay(conv, true, turned ? CONV_BACK_INPUT : CONV_FORWARD, scratch);
     single_kernels(w.kernels, weights, conv, turned);
-    single_pass(&w, y, x, w.kernels, biases, relu, passed, blocks);
+    single_pass(&w, y, x, w.kernels, ends, blocks);
 }
 
 static void winograd_forward(float *y, const float *x, const float *weights, const float *biases,
                              bool relu, int blocks, int lanes, const struct convolution *conv,
                              float *scratch) {
-    winograd_any(y, x, weights, biases, relu, NULL, blocks, lanes, conv, false, scratch);
+    struct winograd_ends ends = {.biases = biases, .relu = relu};
+    winograd_any(y, x, weights, ends, blocks, lanes, conv, false, scratch);
 }
 
-static void winograd_back_input(float *dx, const float *dy, const float *weights, const float *relu,
-                                int blocks, int lanes, const struct convolution *conv,
-                                float *scratch) {
+static void winograd_back_input(float *dx, const float *dy, const float *weights, const float *more,
+                                const float *relu, int blocks, int lanes,
+                                const struct convolution *conv, float *scratch) {
     struct convolution turned = conv_turned(conv);
-    winograd_any(dx, dy, weights, NULL, false, relu, blocks, lanes, &turned, true, scratch);
+    struct winograd_ends ends = {.more = more, .passed = relu};
+    winograd_any(dx, dy, weights, ends, blocks, lanes, &turned, true, scratch);
 }
 
 static void winograd_back_weights(float *dweights, float *dbiases, const float *dy, const float *x,
