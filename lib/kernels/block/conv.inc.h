@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "kernels/block/conv_ahead.inc.h"
 #include "kernels/block/conv_pack.inc.h"
 #include "kernels/block/conv_plan.inc.h"
 #include "kernels/block/conv_tile.inc.h"
@@ -204,12 +205,14 @@ static const conv_tile_shapes *conv_tiles(int lanes) {
 
 // One tile of maps over one span, in as equal tiles of pixels as can be.
 static void span_tiles(const struct conv_job *p, const struct conv_span *span,
-                       const struct conv_maps *maps, int rows) {
+                       const struct conv_taps *taps, const struct conv_maps *maps, int rows,
+                       struct conv_ahead *ahead) {
     conv_tile_function *const *shapes = (*conv_tiles(p->lanes))[rows - 1];
     int parts = divided_up(span->count, most_pixels[rows - 1]);
     for (int t = 0, done = 0; t < parts; t++) {
         int pixels = even_part(span->count, done, t, parts);
-        shapes[pixels - 1](&span->taps, p->pixels + span->first + done, maps);
+        ask_ahead(ahead);
+        shapes[pixels - 1](taps, p->pixels + span->first + done, maps);
         done += pixels;
     }
 }
@@ -229,24 +232,94 @@ static int chunk_rows(const struct conv_job *p, const struct conv_run *rows) {
 
 // Maps in all lanes and few pixels that see the same taps: weights would pass through
 // the caches for too few products each. Row of taps by row of taps, pixels of all
-// rows of results share a tile, and a tile's weights stay in the L1 cache; but sums
-// are loaded and stored again for each, which wants many taps in a row.
+// rows of results share a tile, and some channels at a time a tile's weights stay in the L1 cache;
+// but sums are loaded and stored again for each, which wants many taps in a row.
 static bool job_by_rows(const struct conv_job *p) {
     int pixels = p->y.results * p->x.results * p->blocks;
     return p->lanes == 1 && p->y.kernel > 1 && p->x.kernel * p->sources >= 64 &&
-           pixels < 8 * p->row_runs * p->column_runs;
+           pixels < 16 * p->row_runs * p->column_runs;
 }
 
-// One tile of maps over the pixels of a chunk.
-static void chunk_tile(const struct conv_job *p, const struct conv_rows *tile,
-                       const float *weights) {
+// Half of an L1 cache, for so many tiles of sums or more.
+enum { PIECE_WEIGHTS = 6 << 10, PIECE_TILES = 6 };
+
+static int fewer(int a, int b) {
+    return a < b ? a : b;
+}
+
+// Tiles of sums of a chunk, for so many vectors of maps.
+static int span_tile_count(const struct conv_job *p, int rows) {
+    int tiles = 0;
+    for (int i = 0; i < p->column_runs; i++)
+        tiles += divided_up(p->spans[i].count, most_pixels[rows - 1]);
+    return tiles;
+}
+
+// Channels at a time for a tile of so many vectors of maps: all, unless taps go by rows.
+static int piece_channels(const struct conv_job *p, int rows) {
+    int width = conv_width(p->lanes, LANES, rows), most = PIECE_WEIGHTS / (width * p->x.kernel);
+    return p->by_rows && most > 0 && most < p->sources && span_tile_count(p, rows) >= PIECE_TILES
+               ? even_part(p->sources, 0, 0, divided_up(p->sources, most))
+               : p->sources;
+}
+
+// Of the taps of span i, `count` channels from `first` on.
+static struct conv_taps some_channels(const struct conv_job *p, int i, int first, int count) {
+    struct conv_taps taps = p->spans[i].taps;
+    if (count == p->sources)
+        return taps;
+    taps.runs = p->columns[i].taps;
+    taps.run = (size_t)(count * p->lanes);
+    taps.run_step = (size_t)(p->sources * p->groups * p->lanes);
+    taps.run_skip = (size_t)(p->sources - count);
+    taps.from = (size_t)(first * p->lanes);
+    taps.first += (size_t)first;
+    return taps;
+}
+
+// The channels from `first` on, `most` of them, of row `row` of the taps in these weights, which
+// come from memory if they are kept. NULL: there are none.
+static struct conv_ahead ahead_of(const struct conv_job *p, const float *weights, int row, int rows,
+                                  int first, int most) {
+    size_t width = (size_t)conv_width(p->lanes, LANES, rows);
+    size_t tap = (size_t)p->sources * width, taps = (size_t)p->x.kernel;
+    size_t run = (size_t)fewer(most, p->sources - first) * width;
+    if (!p->kept || !weights || most == p->sources)
+        return (struct conv_ahead){.taps = 0};
+    return (struct conv_ahead){
+        .at = weights + (size_t)row * (taps * tap + CONV_SPACE) + (size_t)first * width,
+        .run = run,
+        .left = run,
+        .skip = tap - run,
+        .taps = p->x.kernel,
+        .lines = divided_up((int)(taps * run / AHEAD_LINE), span_tile_count(p, rows)),
+    };
+}
+
+// `count` channels from `first` on of one tile of maps over the pixels of a chunk.
+static void chunk_piece(const struct conv_job *p, const struct conv_maps *maps, int rows, int first,
+                        int count, struct conv_ahead ahead) {
+    for (int i = 0; i < p->column_runs; i++) {
+        struct conv_taps taps = some_channels(p, i, first, count);
+        if (!p->by_rows || taps.rows > 0)
+            span_tiles(p, &p->spans[i], &taps, maps, rows, &ahead);
+    }
+}
+
+// One tile of maps over the pixels of a chunk; by rows of the taps of `row`. `next`: the weights of
+// the next tile, or NULL.
+static void chunk_tile(const struct conv_job *p, const struct conv_rows *tile, int row,
+                       const float *weights, const float *next) {
     int left = p->results * p->lanes - tile->first * LANES, whole = tile->count * LANES;
     size_t to = (size_t)tile->first * LANES;
     struct conv_maps maps = {weights, p->by_rows ? NULL : p->begin + to, to,
                              LANES - (left < whole ? whole - left : 0), p->relu && !p->by_rows};
-    for (int i = 0; i < p->column_runs; i++)
-        if (!p->by_rows || p->spans[i].taps.rows > 0)
-            span_tiles(p, &p->spans[i], &maps, tile->count);
+    for (int c = 0, end, most = piece_channels(p, tile->count); c < p->sources; c = end) {
+        end = fewer(c + most, p->sources);
+        chunk_piece(p, &maps, tile->count, c, end - c,
+                    end < p->sources ? ahead_of(p, weights, row, tile->count, end, most)
+                                     : ahead_of(p, next, row, tile->count, 0, most));
+    }
 }
 
 // The tiles [first, end), packed in that order, over the pixels of a run of rows.
@@ -262,7 +335,8 @@ static void run_tiles(const struct conv_job *p, const struct conv_run *rows,
             lay_spans(p, &chunk, part);
             for (int t = first; t < end; t++) {
                 struct conv_rows tile = job_tile(p, t);
-                chunk_tile(p, &tile, packed_tile(p, first, t));
+                chunk_tile(p, &tile, rows->tap, packed_tile(p, first, t),
+                           t + 1 < p->end ? packed_tile(p, first, t + 1) : NULL);
             }
         }
 }

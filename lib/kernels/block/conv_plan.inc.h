@@ -31,7 +31,9 @@ struct conv_run {
 struct conv_taps {
     int rows, runs;
     size_t run, run_step, row_step; // floats of the source
+    size_t from;                    // before the first run
     size_t first, skip;             // packed taps before the first row, and after each
+    size_t run_skip;                // and after each run
     size_t first_row;               // packed rows of taps before the first one
 };
 

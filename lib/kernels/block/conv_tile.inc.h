@@ -150,9 +150,10 @@ __attribute__((always_inline)) static inline void conv_tile(int lanes, int rows,
     load_sums(rows, pixels, sum, pixel, maps);
     const float *weights = maps->weights + taps->first * width + taps->first_row * CONV_SPACE;
     for (int row = 0; row < taps->rows; row++, weights += taps->skip * width + CONV_SPACE)
-        for (int run = 0; run < taps->runs; run++)
+        for (int run = 0; run < taps->runs; run++, weights += taps->run_skip * width)
             weights = conv_run_taps(lanes, rows, pixels, sum, from,
-                                    (size_t)row * taps->row_step + (size_t)run * taps->run_step,
+                                    taps->from + (size_t)row * taps->row_step +
+                                        (size_t)run * taps->run_step,
                                     taps->run, weights);
 #pragma GCC unroll 16
     for (int d = 1; d < depth; d++)

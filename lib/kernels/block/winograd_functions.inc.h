@@ -8,9 +8,12 @@
 
 // ---- Products
 
-// Meanwhile asks for what comes from memory: the next `numbers`, or the sums of the next rows.
+enum asked { ASK_NUMBERS, ASK_SUMS, ASK_VECTORS };
+
+// Meanwhile asks for what comes from memory: the next numbers, or the sums of the next rows, with
+// the next vectors or without.
 INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, size_t to_row,
-                         int inner, bool numbers, const struct slice_product *p) {
+                         int inner, enum asked asked, const struct slice_product *p) {
     vector sum[PRODUCT_ROWS][PRODUCT_COLUMNS];
 #pragma GCC unroll 3
     for (int j = 0; j < columns; j++) {
@@ -19,7 +22,7 @@ INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, siz
         for (int r = 0; r < rows; r++)
             sum[r][j] = p->add ? *(const vector *)(to + (size_t)r * to_row) : (vector){0};
     }
-    if (!numbers)
+    if (asked != ASK_NUMBERS)
 #pragma GCC unroll 3
         for (int j = 0; j < columns; j++)
 #pragma GCC unroll 8
@@ -31,8 +34,12 @@ INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, siz
     for (int o = p->outer; o > 0; o--, a += a_skip)
         for (int l = 0; l < inner; l++, b += LANES) {
             vector right[PRODUCT_COLUMNS];
-            if (numbers)
+            if (asked == ASK_NUMBERS)
                 __builtin_prefetch(next + (size_t)l * a_step);
+            if (asked == ASK_VECTORS)
+#pragma GCC unroll 3
+                for (int j = 0; j < columns; j++)
+                    __builtin_prefetch(next + (size_t)j * b_column + l * LANES, 0, 2);
 #pragma GCC unroll 3
             for (int j = 0; j < columns; j++)
                 right[j] = *(const vector *)(b + (size_t)j * b_column);
@@ -54,19 +61,23 @@ INLINE void product_tile(int rows, int columns, size_t a_row, size_t a_step, siz
 #define PRODUCT(rows, columns)                                                                     \
     static void product_maps_##rows##columns(const struct slice_product *p) {                      \
         product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, 1, LANES, LANES,          \
-                     p->inner, true, p);                                                           \
+                     p->inner, ASK_NUMBERS, p);                                                    \
     }                                                                                              \
     static void product_channels_##rows##columns(const struct slice_product *p) {                  \
         product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, LANES, 1, LANES, LANES,   \
-                     false, p);                                                                    \
+                     ASK_SUMS, p);                                                                 \
     }                                                                                              \
     static void product_tiles_##rows##columns(const struct slice_product *p) {                     \
         product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, p->a_row, 1, p->to_row,   \
-                     p->inner, false, p);                                                          \
+                     p->inner, ASK_SUMS, p);                                                       \
+    }                                                                                              \
+    static void product_ahead_##rows##columns(const struct slice_product *p) {                     \
+        product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, p->a_row, 1, p->to_row,   \
+                     p->inner, ASK_VECTORS, p);                                                    \
     }                                                                                              \
     static void product_sums_##rows##columns(const struct slice_product *p) {                      \
         product_tile(rows < PRODUCT_ROWS ? rows : PRODUCT_ROWS, columns, 1, p->a_step, LANES,      \
-                     p->inner, false, p);                                                          \
+                     p->inner, ASK_SUMS, p);                                                       \
     }
 #define PRODUCTS(columns)                                                                          \
     PRODUCT(1, columns)                                                                            \
@@ -94,6 +105,8 @@ product_function *const FAMILY(products_channels)[PRODUCT_COLUMNS][8] = {
     ROW(product_channels, 1), ROW(product_channels, 2), ROW(product_channels, 3)};
 product_function *const FAMILY(products_tiles)[PRODUCT_COLUMNS][8] = {
     ROW(product_tiles, 1), ROW(product_tiles, 2), ROW(product_tiles, 3)};
+product_function *const FAMILY(products_ahead)[PRODUCT_COLUMNS][8] = {
+    ROW(product_ahead, 1), ROW(product_ahead, 2), ROW(product_ahead, 3)};
 product_function *const FAMILY(products_sums)[PRODUCT_COLUMNS][8] = {
     ROW(product_sums, 1), ROW(product_sums, 2), ROW(product_sums, 3)};
 #undef ROW

@@ -20,7 +20,7 @@ struct slice_product {
     float *to;
     size_t to_row, to_column; // to_row: of products_tiles
     bool add;
-    const float *next; // the next numbers, to ask for
+    const float *next; // the next numbers, or vectors, to ask for
 };
 
 typedef void product_function(const struct slice_product *);
@@ -32,6 +32,7 @@ typedef void product_function(const struct slice_product *);
 extern product_function *const FAMILY(products_maps)[PRODUCT_COLUMNS][8];
 extern product_function *const FAMILY(products_channels)[PRODUCT_COLUMNS][8];
 extern product_function *const FAMILY(products_tiles)[PRODUCT_COLUMNS][8];
+extern product_function *const FAMILY(products_ahead)[PRODUCT_COLUMNS][8]; // of kernels far away
 extern product_function *const FAMILY(products_sums)[PRODUCT_COLUMNS][8];
 
 #endif

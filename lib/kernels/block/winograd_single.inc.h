@@ -9,7 +9,21 @@
 
 #include "kernels/block/winograd.inc.h"
 
-// Multiplies one slice of the tiles by its kernels, from `kernels` on.
+enum { FAR_KERNELS = 1 << 19 }; // floats that do not stay in the L2 cache
+
+// The bundles behind those of maps from m on: of the next slice, when these are the last.
+static const float *next_bundles(const struct tiles *tiles, const float *kernels, int slice,
+                                 int m) {
+    const struct winograd_sizes *s = &tiles->winograd->sizes;
+    size_t bundle = (size_t)(s->points * s->points) * s->kernel_slice;
+    bool last = m >= s->maps;
+    if (last && slice + 1 >= tiles->high * tiles->wide)
+        return kernels;
+    return kernels + kernel_slice(tiles, slice + last) + (size_t)(last ? 0 : m) * bundle;
+}
+
+// Multiplies one slice of the tiles by its kernels, from `kernels` on. Kernels that are far away
+// are asked for while those before them are read for the last time.
 static void single_slice(const struct tiles *tiles, const float *kernels, int slice) {
     const struct winograd *w = tiles->winograd;
     const struct winograd_sizes *s = &w->sizes;
@@ -21,7 +35,9 @@ static void single_slice(const struct tiles *tiles, const float *kernels, int sl
         columns = equal_part(s->maps - m, PRODUCT_COLUMNS);
         for (int t = 0, rows; t < tiles->count; t += rows) {
             rows = equal_part(tiles->count - t, PRODUCT_ROWS);
-            product_function *product = FAMILY(products_tiles)[columns - 1][rows - 1];
+            bool ahead = s->kernels > FAR_KERNELS && t + rows >= tiles->count;
+            product_function *product =
+                (ahead ? FAMILY(products_ahead) : FAMILY(products_tiles))[columns - 1][rows - 1];
             product(&(struct slice_product){
                 .a = data + (size_t)t * data_tile,
                 .a_row = data_tile,
@@ -32,6 +48,7 @@ static void single_slice(const struct tiles *tiles, const float *kernels, int sl
                 .to = values + (size_t)t * value_tile + (size_t)m * LANES,
                 .to_row = value_tile,
                 .to_column = LANES,
+                .next = next_bundles(tiles, kernels, slice, m + columns),
             });
         }
     }
