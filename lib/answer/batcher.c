@@ -2,9 +2,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
 
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/mem.h"
 
@@ -15,13 +13,10 @@ struct row {
 
 struct batcher {
     struct predictor *predictor;
-    double window;
     int batch;
     pthread_mutex_t lock; // of all below
     pthread_cond_t came;
     struct row closed, open; // requests that wait for `open`, and for a pass
-    int waiting;             // samples of `open` that no thread has taken
-    int computing;           // threads
     bool ends;
     struct hand *hands; // the threads
     int threads, started;
@@ -49,16 +44,6 @@ static struct ask *row_take(struct row *row) {
     return ask;
 }
 
-// Waits for news, until `end` at the latest; below 0: without end.
-static void wait_until(struct batcher *b, double end) {
-    struct timespec at = {.tv_sec = (time_t)end};
-    at.tv_nsec = (long)((end - (double)at.tv_sec) * 1e9);
-    if (end < 0)
-        pthread_cond_wait(&b->came, &b->lock);
-    else
-        pthread_cond_clockwait(&b->came, &b->lock, CLOCK_MONOTONIC, &at);
-}
-
 // Finds the samples of the oldest request. The lock is not held meanwhile.
 static void open_ask(struct batcher *b) {
     struct ask *ask = row_take(&b->closed);
@@ -71,10 +56,7 @@ static void open_ask(struct batcher *b) {
         return;
     ask->taken = 0;
     ask->left = ask->count;
-    ask->since = clock_seconds();
     row_put(&b->open, ask);
-    b->waiting += ask->count;
-    pthread_cond_broadcast(&b->came);
 }
 
 // The oldest samples, at most a batch.
@@ -87,7 +69,8 @@ static int take_samples(struct batcher *b, struct hand *hand) {
         if (ask->taken == ask->count)
             row_take(&b->open);
     }
-    b->waiting -= n;
+    if (b->open.first)
+        pthread_cond_signal(&b->came); // another has them
     return n;
 }
 
@@ -111,25 +94,16 @@ static void leave_samples(struct batcher *b, const struct hand *hand, int n) {
     }
 }
 
-// Whether to take what there is: a batch, or less where nobody computes, or where the oldest has
-// waited long enough.
-static bool is_due(const struct batcher *b, double now) {
-    return b->open.first && (b->waiting >= b->batch || b->computing == 0 || b->ends ||
-                             now >= b->open.first->since + b->window);
-}
-
-// What the thread should do next, with the lock: true while there will be something.
+// Until there are samples, which it has found of all requests, with the lock. False: there will be
+// none.
 static bool wait_for_samples(struct batcher *b) {
     for (;;) {
-        if (b->closed.first) {
+        if (b->closed.first)
             open_ask(b);
-            continue;
-        }
-        if (b->ends && !b->open.first)
-            return false;
-        if (is_due(b, clock_seconds()))
-            return true;
-        wait_until(b, b->open.first ? b->open.first->since + b->window : -1);
+        else if (b->open.first || b->ends)
+            return b->open.first != NULL;
+        else
+            pthread_cond_wait(&b->came, &b->lock);
     }
 }
 
@@ -139,12 +113,10 @@ static void *work(void *argument) {
     pthread_mutex_lock(&b->lock);
     while (wait_for_samples(b)) {
         int n = take_samples(b, hand);
-        b->computing++;
         pthread_mutex_unlock(&b->lock);
         score_samples(b, hand, n);
         leave_samples(b, hand, n);
         pthread_mutex_lock(&b->lock);
-        b->computing--;
     }
     pthread_mutex_unlock(&b->lock);
     return NULL;
@@ -172,13 +144,12 @@ static int start_hands(struct batcher *b, struct error *err) {
     return status;
 }
 
-int batcher_open(struct batcher **out, struct predictor *predictor, int threads, double window,
+int batcher_open(struct batcher **out, struct predictor *predictor, int threads,
                  struct error *err) {
     struct batcher *b = mem_zeroed(1, sizeof *b);
     if (!b)
         return error_nomem(err);
     b->predictor = predictor;
-    b->window = window;
     b->batch = predictor_batch(predictor);
     b->closed.end = &b->closed.first;
     b->open.end = &b->open.first;

@@ -1,5 +1,5 @@
-// Requests that share passes: samples of requests that come while a thread computes go through
-// the model together, after its pass, or by another thread when they have waited for a moment.
+// Requests that share passes: a thread that is free takes what there is, at most a batch, and samples
+// of requests that come while all compute go through the model together.
 //
 // Threads: batcher_put may be called by any; `open` and `done` of a request by a thread of the
 // batcher, one after the other.
@@ -22,14 +22,11 @@ struct ask {
     int count;
     // The batcher's own.
     int taken, left; // samples: by threads, and those without an answer
-    double since;
     struct ask *next;
 };
 
-// `window`: seconds that a sample waits at most for a pass, if a thread is free. STATUS_IO: out of
-// memory, or no thread could be started.
-int batcher_open(struct batcher **out, struct predictor *predictor, int threads, double window,
-                 struct error *err);
+// STATUS_IO: out of memory, or no thread could be started.
+int batcher_open(struct batcher **out, struct predictor *predictor, int threads, struct error *err);
 void batcher_put(struct batcher *batcher, struct ask *ask);
 // Waits until all requests are done.
 void batcher_close(struct batcher *batcher);

@@ -13,8 +13,6 @@
 #include "core/mem.h"
 
 enum { HEAD_MOST = 32768 }; // bytes of memory for a request's line and headers
-// Seconds that samples wait for the pass of others, where another thread is free.
-#define WINDOW 0.001
 // Seconds for which silent callers are still heard once the service ends, so that who sends a
 // request on an open connection right then has its answer.
 #define FAREWELL 1.0
@@ -54,7 +52,7 @@ int service_open(struct service **out, const struct service_config *config, int 
                                    : predictor_open(&service->predictor, &config->scoring,
                                                     sharing_threads(config), err);
     if (!status)
-        status = batcher_open(&service->batcher, service->predictor, config->threads, WINDOW, err);
+        status = batcher_open(&service->batcher, service->predictor, config->threads, err);
     if (!status)
         status = start_daemon(service, err);
     if (status) {
