@@ -21,9 +21,10 @@ struct batch_norm_kernels {
     // The variance is the mean of the squares.
     void (*measure)(float *mean, float *variance, const float *x, const struct batch_norm *norm,
                     float *scratch);
-    // y = factor x + term, and the relu of that. y may be x.
-    void (*scale)(float *y, const float *x, const float *factor, const float *term, float most,
-                  const struct batch_norm *norm, float *scratch);
+    // y = factor x + term, with `more`, which is laid out as they are, where it is not NULL; and
+    // the relu of that. y may be x.
+    void (*scale)(float *y, const float *x, const float *more, const float *factor,
+                  const float *term, float most, const struct batch_norm *norm, float *scratch);
     // Takes dy back through the relu whose outputs are given, which may be NULL, in place; and the
     // sums of dy and of dy (x - mean).
     void (*errors)(float *plain, float *along, float *dy, const float *outputs, float most,

@@ -107,6 +107,9 @@ struct layer_type {
     void (*scratch)(const struct layer *layer, int n, bool train, size_t *kept, size_t *brief);
 
     void (*forward)(const struct pass *pass);
+    // The same, for whose outputs are only added to `more`: their sum, or its relu, to `sum`, which
+    // both are laid out as y. NULL: it cannot.
+    void (*forward_sum)(const struct pass *pass, float *sum, const float *more, bool relu);
     // Adds nothing: writes the gradients of inputs and parameters.
     void (*backward)(const struct pass *pass);
     // Of one that looks at samples together, where it learns: it is shown all parts of the samples

@@ -194,14 +194,22 @@ static void measure_batch(const struct pass *pass) {
     }
 }
 
-static void forward_batch(const struct pass *pass) {
-    float most = relu_bound(pass->act);
+static void scale_batch(const struct pass *pass, float *y, const float *more, float most) {
     int done = 0;
     for (struct group g; next_piece(&g, pass, &done);) {
         make_factors(pass, &g);
-        g.kernels->scale(pass->y + g.at, pass->x[0] + g.at, g.factor, g.term, most, &g.norm,
-                         g.scratch);
+        g.kernels->scale(y + g.at, pass->x[0] + g.at, more ? more + g.at : NULL, g.factor, g.term,
+                         most, &g.norm, g.scratch);
     }
+}
+
+static void forward_sum_batch(const struct pass *pass, float *sum, const float *more, bool relu) {
+    scale_batch(pass, sum, more, relu ? INFINITY : 0);
+}
+
+static void forward_batch(const struct pass *pass) {
+    float most = relu_bound(pass->act);
+    scale_batch(pass, pass->y, NULL, most);
     if (most <= 0)
         pass_activate(pass, pass->kept);
 }
@@ -322,6 +330,7 @@ const struct layer_type layer_batchnorm = {
     .share = share_batch,
     .scratch = scratch_batch,
     .forward = forward_batch,
+    .forward_sum = forward_sum_batch,
     .backward = backward_batch,
     .measure = measure_batch,
     .measure_back = measure_back_batch,

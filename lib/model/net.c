@@ -110,6 +110,14 @@ static struct block_range range_of(const struct net *net, const struct node *nod
                : whole_pass(net);
 }
 
+// A sum of two, one of which has been brought to the same part.
+static void forward_sum(const struct net *net, const struct node *node) {
+    int j = node->sums - 1;
+    const struct node *from = net_from(net, node->pass.layer, j);
+    from->pass.layer->type->forward_sum(&from->pass, node->pass.y, node->pass.x[1 - j],
+                                        node->pass.act == ACT_RELU);
+}
+
 static void forward_layer(struct net *net, struct node *node, const float *parameters,
                           struct block_range range) {
     struct pass *pass = &node->pass;
@@ -117,7 +125,9 @@ static void forward_layer(struct net *net, struct node *node, const float *param
     if (!node->fused.within) {
         net_turn_inputs(net, node, range);
         net_set_parameters(pass, parameters, NULL);
-        if (pass->layer->type->forward)
+        if (node->sums)
+            forward_sum(net, node);
+        else if (pass->layer->type->forward && !node->summed)
             pass->layer->type->forward(pass);
     }
     tell_watcher(net, pass->layer, NET_FORWARD);

@@ -49,6 +49,8 @@ struct node {
     // Of passes of net->n samples:
     int first, last; // the layers [first, last) of its stack, or itself alone
     int step;        // blocks of a part of its stack's pass
+    int sums;        // the input, and one, whose outputs it makes itself as it adds; 0: none
+    bool summed;     // it is that input
     bool early;      // the stack before has it measure each part; see net_sees_together
     bool remade;   // y, which it begins its stack with, is made again for each part that goes back
     bool y_brief;  // y is read within its stack only, and before the next part:

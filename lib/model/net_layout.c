@@ -203,6 +203,42 @@ static void join_all_errors(struct net *net) {
         join_errors(net, i);
 }
 
+// --- outputs that are only added ------------------------------------------------------
+
+// Whether two layers are at the same part of the samples when the later one is passed.
+static bool same_part(const struct net *net, const struct node *a, const struct node *b) {
+    return a->first == b->first || (a->step >= net->blocks && b->step >= net->blocks);
+}
+
+// Whether input j of a sum is made as it is added: nobody else reads it, now or later.
+static bool can_sum(const struct net *net, const struct node *node, int j) {
+    int i = node->pass.layer->from[j];
+    const struct node *from = &net->nodes[i];
+    return from->pass.layer->type->forward_sum && from->readers == 1 && !from->fused.within &&
+           from->fused.act == ACT_LINEAR && from->fused.spent && from->fused.source == i &&
+           from->blocked == node->blocked && same_part(net, from, node);
+}
+
+static void sum_inputs(struct net *net, struct node *node) {
+    const struct layer *layer = node->pass.layer;
+    bool plain = node->fused.act == ACT_LINEAR || node->fused.act == ACT_RELU;
+    node->sums = 0;
+    if (net->mode != NET_TRAIN || !layer->type->sum || layer->from_count != 2 ||
+        layer->dropout > 0 || !plain || node->fused.within)
+        return;
+    for (int j = 0; j < 2 && !node->sums; j++)
+        node->sums = can_sum(net, node, j) ? j + 1 : 0;
+    if (node->sums)
+        net_from(net, layer, node->sums - 1)->summed = true;
+}
+
+static void sum_all_inputs(struct net *net) {
+    for (int i = 0; i < net->model->layer_count; i++)
+        net->nodes[i].summed = false;
+    for (int i = 0; i < net->model->layer_count; i++)
+        sum_inputs(net, &net->nodes[i]);
+}
+
 void net_lay_out(struct net *net, int n) {
     if (n == net->n)
         return;
@@ -218,6 +254,7 @@ void net_lay_out(struct net *net, int n) {
     net_lay_bands(net);
     part_stacks(net);
     join_all_errors(net);
+    sum_all_inputs(net);
 }
 
 // --- parts --------------------------------------------------------------------------

@@ -202,6 +202,10 @@ int main(void) {
     check(&tap, "batchnorm of vectors, and below activations",
           UNDER "batchnorm act=gelu\nconv maps=3 kernel=3\nbatchnorm\nsilu\ndense units=9\n"
                 "batchnorm act=sigmoid epsilon=0.1" OVER);
+    check(&tap, "batchnorms that are only added to others, below a relu and without",
+          UNDER "conv maps=4 kernel=3 pad=1 from=base\nbatchnorm n\nadd a from=n,base act=relu\n"
+                "conv maps=4 kernel=3 pad=1\nbatchnorm m\nadd from=a,m\nconv maps=4 kernel=3\n"
+                "tanh" OVER);
     check(&tap, "a frozen batchnorm",
           UNDER "batchnorm rate=0 act=tanh\ndense units=9 act=tanh" OVER);
     check(&tap, "groupnorm",

@@ -14,11 +14,11 @@ enum {
     BATCH_SUMMED = 64 * 16, // pixels whose sums are in single precision
 };
 
-enum batch_pass { BATCH_MEASURE, BATCH_SCALE, BATCH_ERRORS, BATCH_BACK };
+enum batch_pass { BATCH_MEASURE, BATCH_SCALE, BATCH_SUM, BATCH_ERRORS, BATCH_BACK };
 
 // What a pass reads and writes: of each value, and of each float of a run.
 struct batch_arrays {
-    const float *x, *dy, *outputs;
+    const float *x, *more, *dy, *outputs;
     float most;
     float *out; // of errors: dy, when it has come through the relu
     const float
@@ -51,8 +51,10 @@ __attribute__((always_inline)) static inline void batch_vector(enum batch_pass p
         vector from = x - k[0];
         sums[0] += from;
         sums[1] += from * from;
-    } else if (pass == BATCH_SCALE) {
+    } else if (pass == BATCH_SCALE || pass == BATCH_SUM) {
         vector y = x * k[0] + k[1];
+        if (pass == BATCH_SUM)
+            y += load_part(a.more + at, count);
         if (relu)
             y = clip(y, a.most);
         store_part(a.out + at, y, count);
@@ -73,7 +75,7 @@ __attribute__((always_inline)) static inline void batch_tile(enum batch_pass pas
                                                              size_t at, int pixels, int run, int i,
                                                              int count) {
     bool adds = pass == BATCH_MEASURE || pass == BATCH_ERRORS;
-    int factors = pass == BATCH_BACK ? 3 : pass == BATCH_SCALE ? 2 : 1;
+    int factors = pass == BATCH_BACK ? 3 : pass == BATCH_SCALE || pass == BATCH_SUM ? 2 : 1;
     vector k[BATCH_VECTORS][3], sums[BATCH_VECTORS][2];
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++) {
@@ -140,6 +142,7 @@ static struct batch_arrays batch_at(struct batch_arrays a, const struct batch_no
                                     int block) {
     size_t at = (size_t)block * (size_t)norm->pixels * (size_t)batch_run(norm);
     a.x += at;
+    a.more = a.more ? a.more + at : NULL;
     a.dy = a.dy ? a.dy + at : NULL;
     a.outputs = a.outputs ? a.outputs + at : NULL;
     a.out = a.out ? a.out + at : NULL;
@@ -200,17 +203,22 @@ static void batch_measure_block(float *mean, float *variance, const float *x,
     }
 }
 
-static void batch_scale_block(float *y, const float *x, const float *factor, const float *term,
-                              float most, const struct batch_norm *norm, float *scratch) {
-    struct batch_arrays a = {.x = x, .most = most, .out = y};
+static void batch_scale_block(float *y, const float *x, const float *more, const float *factor,
+                              const float *term, float most, const struct batch_norm *norm,
+                              float *scratch) {
+    struct batch_arrays a = {.x = x, .more = more, .most = most, .out = y};
+    int run = batch_run(norm);
     a.k[0] = batch_spread(batch_factors(norm, scratch, 0), factor, norm, norm->lanes);
     a.k[1] = batch_spread(batch_factors(norm, scratch, 1), term, norm, norm->lanes);
     for (int b = 0; b < batch_blocks(norm); b++)
-        if (most > 0)
-            batch_pixels(BATCH_SCALE, true, batch_at(a, norm, b), 0, norm->pixels, batch_run(norm));
+        if (more && most > 0)
+            batch_pixels(BATCH_SUM, true, batch_at(a, norm, b), 0, norm->pixels, run);
+        else if (more)
+            batch_pixels(BATCH_SUM, false, batch_at(a, norm, b), 0, norm->pixels, run);
+        else if (most > 0)
+            batch_pixels(BATCH_SCALE, true, batch_at(a, norm, b), 0, norm->pixels, run);
         else
-            batch_pixels(BATCH_SCALE, false, batch_at(a, norm, b), 0, norm->pixels,
-                         batch_run(norm));
+            batch_pixels(BATCH_SCALE, false, batch_at(a, norm, b), 0, norm->pixels, run);
 }
 
 static void batch_errors_block(float *plain, float *along, float *dy, const float *outputs,

@@ -26,8 +26,9 @@ static void batch_measure(float *mean, float *variance, const float *x,
     }
 }
 
-static void batch_scale(float *y, const float *x, const float *factor, const float *term,
-                        float most, const struct batch_norm *norm, float *scratch) {
+static void batch_scale(float *y, const float *x, const float *more, const float *factor,
+                        const float *term, float most, const struct batch_norm *norm,
+                        float *scratch) {
     float least = most > 0 ? 0 : -INFINITY;
     most = most > 0 ? most : INFINITY;
     (void)scratch;
@@ -36,7 +37,7 @@ static void batch_scale(float *y, const float *x, const float *factor, const flo
             size_t at = batch_row(norm, i, m);
             float a = factor[m], b = term[m];
             for (int p = 0; p < norm->pixels; p++) {
-                float value = x[at + (size_t)p] * a + b;
+                float value = x[at + (size_t)p] * a + b + (more ? more[at + (size_t)p] : 0);
                 value = value > least ? value : least;
                 y[at + (size_t)p] = value < most ? value : most;
             }
