@@ -5,10 +5,10 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "model/init.h"
-#include "run/model_ops.h"
 #include "remote/part_gather.h"
 #include "role/controller/checkpointer_internal.h"
 #include "run/checkpoint_parts.h"
+#include "run/model_ops.h"
 #include "train/inherit.h"
 
 // What is pulled next is not there yet.
