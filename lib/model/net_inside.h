@@ -2,6 +2,7 @@
 //
 //   net_open.c    which buffers there are, and whom they serve
 //   net_lend.c    error gradients that several layers have in one place
+//   net_sums.c    what is added where it is made
 //   net_layout.c  where in them one part of a pass reads and writes
 //   net_bands.c   the same for some rows of it
 //   net_team.c    passes of several threads, each a part of every layer
@@ -143,6 +144,8 @@ void net_connect_lent(struct net *net);
 
 // Decides how n samples are laid out.
 void net_lay_out(struct net *net, int n);
+// Decides what is added where it is made, when all else is decided.
+void net_lay_sums(struct net *net);
 // Brings the pass of a layer to a part of the samples.
 void net_view(struct net *net, struct node *node, struct block_range range);
 // Parameters for the pass; `gradient` is that of the layer, or NULL.

@@ -1,0 +1,88 @@
+// Sums that are made where one of their terms is: outputs that are only added to others' are added
+// by the layer that makes them; and of the error gradients of two readers, which their input adds
+// up elsewhere (net_gather_errors), the last who writes adds the other's to its own.
+#include "model/net_inside.h"
+
+// --- error gradients of two readers ---------------------------------------------------
+
+// From input *j of layer *i on, one that writes error gradients of layer `of`. False: there is
+// none.
+static bool next_writer(const struct net *net, int of, int *i, int *j) {
+    for (; *i < net->model->layer_count; ++*i, *j = 0)
+        for (; net->nodes[*i].wanted && *j < net->model->layers[*i].from_count; ++*j)
+            if (net->model->layers[*i].from[*j] == of)
+                return true;
+    return false;
+}
+
+static bool can_join(const struct node *node, const struct node *from) {
+    const struct layer *layer = node->pass.layer;
+    return layer->type->adds_errors && layer->from_count == 1 && !node->next && !node->prev &&
+           node->blocked == from->blocked && !from->pass.layer->exchange;
+}
+
+// The first of two readers goes back last: it may add up.
+static void join_errors(struct net *net, int i) {
+    struct node *from = &net->nodes[i];
+    int r = i + 1, j = 0;
+    from->joined = false;
+    if (from->writers != 2 || net->mode != NET_TRAIN || !next_writer(net, i, &r, &j))
+        return;
+    struct node *last = &net->nodes[r];
+    from->joined = can_join(last, from);
+    if (!from->joined)
+        return;
+    last->joins = r + 1, last->joins_input = 0;
+    next_writer(net, i, &last->joins, &last->joins_input);
+    last->pass.undoes = from->undoes;
+}
+
+static void join_all_errors(struct net *net) {
+    for (int i = 0; i < net->model->layer_count; i++) {
+        net->nodes[i].joins = 0;
+        net->nodes[i].pass.undoes = net->nodes[i].fused.undoes;
+    }
+    for (int i = 0; i < net->model->layer_count; i++)
+        join_errors(net, i);
+}
+
+// --- outputs that are only added ------------------------------------------------------
+
+// Whether two layers are at the same part of the samples when the later one is passed.
+static bool same_part(const struct net *net, const struct node *a, const struct node *b) {
+    return a->first == b->first || (a->step >= net->blocks && b->step >= net->blocks);
+}
+
+// Whether input j of a sum is made as it is added: nobody else reads it, now or later.
+static bool can_sum(const struct net *net, const struct node *node, int j) {
+    int i = node->pass.layer->from[j];
+    const struct node *from = &net->nodes[i];
+    return from->pass.layer->type->forward_sum && from->readers == 1 && !from->fused.within &&
+           from->fused.act == ACT_LINEAR && from->fused.spent && from->fused.source == i &&
+           from->blocked == node->blocked && same_part(net, from, node);
+}
+
+static void sum_inputs(struct net *net, struct node *node) {
+    const struct layer *layer = node->pass.layer;
+    bool plain = node->fused.act == ACT_LINEAR || node->fused.act == ACT_RELU;
+    node->sums = 0;
+    if (net->mode != NET_TRAIN || !layer->type->sum || layer->from_count != 2 ||
+        layer->dropout > 0 || !plain || node->fused.within)
+        return;
+    for (int j = 0; j < 2 && !node->sums; j++)
+        node->sums = can_sum(net, node, j) ? j + 1 : 0;
+    if (node->sums)
+        net_from(net, layer, node->sums - 1)->summed = true;
+}
+
+static void sum_all_inputs(struct net *net) {
+    for (int i = 0; i < net->model->layer_count; i++)
+        net->nodes[i].summed = false;
+    for (int i = 0; i < net->model->layer_count; i++)
+        sum_inputs(net, &net->nodes[i]);
+}
+
+void net_lay_sums(struct net *net) {
+    join_all_errors(net);
+    sum_all_inputs(net);
+}
