@@ -32,9 +32,14 @@ int model_ops_deviation(double *deviation, const struct model *model, struct err
     if (in.h == 1 || in.w == 1)
         return STATUS_OK;
     int status = model_ops_open(&ops, model, err);
-    if (!status)
-        status = ops_deviation(deviation, ops, in.w, in.h, in.c, err);
+    if (status)
+        return status;
+    status = ops_deviation(deviation, ops, in.w, in.h, in.c, err);
     ops_free(ops);
+    if (status == STATUS_DATA) { // they make the input of other pictures
+        *deviation = 1;
+        status = STATUS_OK;
+    }
     return status;
 }
 

@@ -18,7 +18,9 @@ int model_ops_read(struct model **out, const char *path, const char *const *sets
 int model_ops_open(struct ops **out, const struct model *model, struct error *err);
 
 // The standard deviation that the inputs may be expected to have, for model_init: pictures are of
-// bytes, and go through these operations; what is no picture is taken to have 1.
+// bytes, and go through these operations. What is no picture is taken to have 1, and so are inputs
+// of operations that suit pictures of their size only in part, as "gray" at their end. STATUS_DATA:
+// as model_ops_open.
 int model_ops_deviation(double *deviation, const struct model *model, struct error *err);
 
 #endif
