@@ -43,6 +43,14 @@ static bool reads_dense(const struct model *model, const struct layer *layer) {
     return layer->units > 0;
 }
 
+// Whether what it gives is normalised first. Then the size of its weights is of no matter to the
+// outputs, but steps are as many times larger, beside the weights, as the square of these is
+// smaller.
+static bool feeds_norm(const struct model *model, const struct layer *layer) {
+    const struct layer *reader = first_reader(model, layer);
+    return layer->act == ACT_LINEAR && reader && reader->type->normalises;
+}
+
 // With He's rule, a layer whose inputs are correlated has outputs larger than its inputs, and
 // max-pools give large, correlated numbers. The standard rule of dense layers makes them smaller
 // again, so that the scores are small and error gradients still reach the layers below. Where the
@@ -54,6 +62,8 @@ static enum init init_kind(const struct model *model, const struct layer *layer,
         return INIT_ONE;
     if (layer->type->output && !lively)
         return reads_dense(model, layer) ? INIT_STANDARD : INIT_SMALL;
+    if (feeds_norm(model, layer) && !lively)
+        return INIT_STANDARD;
     if (!feeds_rectifier(model, layer))
         return INIT_GLOROT;
     return layer->units > 0 && !lively ? INIT_STANDARD : INIT_HE;

@@ -157,9 +157,9 @@ int model_together(const struct model *model);
 
 // Fills parameter_count floats with initial values, each layer from its own
 // stream of `seed`: where relu follows He for convolutions and the standard rule for
-// dense layers, Glorot for the rest; for the output layer the standard rule where it reads a
-// dense layer, else near zero; unless the layer says. `deviation` is that
-// of the inputs: where it is more than 2, and no layer normalises, those of He are smaller.
+// dense layers and where a norm follows, Glorot for the rest; for the output layer the standard
+// rule where it reads a dense layer, else near zero; unless the layer says. `deviation` is that of
+// the inputs: where it is more than 2, and no layer normalises, those of He are smaller.
 void model_init(const struct model *model, float *parameters, uint64_t seed, double deviation);
 // The same for measuring and comparing arithmetic: He or Glorot in all layers, so that
 // scores and error gradients have the sizes that they have in training. An output layer near

@@ -713,13 +713,13 @@ static void test_init(struct tap *tap) {
         free(pieces);
         model_free(model);
     });
-    TEST(tap, "norms begin as they are, and are looked through", {
+    TEST(tap, "norms begin as they are, and layers below them by the standard rule", {
         struct model *model = parse(tap, "input 10x9x9\nconv before maps=40 kernel=5x3\n"
                                          "groupnorm gn groups=8\nsilu\nconv maps=4 kernel=3\n"
                                          "layernorm ln bias=0.25\nsoftmax units=10");
         float *w = mem_floats(model->parameter_count);
         model_init(model, w, 7, 1);
-        check_normal(tap, model, w, "before", sqrt(2.0 / (10 * 15)));
+        check_uniform(tap, model, w, "before", sqrt(1.0 / (10 * 15)));
         const struct layer *gn = model_find(model, "gn"), *ln = model_find(model, "ln");
         CHECK_INT(tap, gn->weights.count, 40);
         CHECK_INT(tap, ln->biases.count, 4 * 3 * 5);
