@@ -36,8 +36,9 @@ static void single_slice(const struct tiles *tiles, const float *kernels, int sl
         for (int t = 0, rows; t < tiles->count; t += rows) {
             rows = equal_part(tiles->count - t, PRODUCT_ROWS);
             bool ahead = s->kernels > FAR_KERNELS && t + rows >= tiles->count;
-            product_function *product =
-                (ahead ? FAMILY(products_ahead) : FAMILY(products_tiles))[columns - 1][rows - 1];
+            product_function *product = FAMILY(products_tiles)[columns - 1][rows - 1];
+            if (ahead)
+                product = FAMILY(products_ahead)[columns - 1][rows - 1];
             product(&(struct slice_product){
                 .a = data + (size_t)t * data_tile,
                 .a_row = data_tile,
