@@ -243,10 +243,6 @@ static bool job_by_rows(const struct conv_job *p) {
 // Half of an L1 cache, for so many tiles of sums or more.
 enum { PIECE_WEIGHTS = 6 << 10, PIECE_TILES = 6 };
 
-static int fewer(int a, int b) {
-    return a < b ? a : b;
-}
-
 // Tiles of sums of a chunk, for so many vectors of maps.
 static int span_tile_count(const struct conv_job *p, int rows) {
     int tiles = 0;
@@ -283,7 +279,7 @@ static struct conv_ahead ahead_of(const struct conv_job *p, const float *weights
                                   int first, int most) {
     size_t width = (size_t)conv_width(p->lanes, LANES, rows);
     size_t tap = (size_t)p->sources * width, taps = (size_t)p->x.kernel;
-    size_t run = (size_t)fewer(most, p->sources - first) * width;
+    size_t run = (size_t)least_int(most, p->sources - first) * width;
     if (!p->kept || !weights || most == p->sources)
         return (struct conv_ahead){.taps = 0};
     return (struct conv_ahead){
@@ -315,7 +311,7 @@ static void chunk_tile(const struct conv_job *p, const struct conv_rows *tile, i
     struct conv_maps maps = {weights, p->by_rows ? NULL : p->begin + to, to,
                              LANES - (left < whole ? whole - left : 0), p->relu && !p->by_rows};
     for (int c = 0, end, most = piece_channels(p, tile->count); c < p->sources; c = end) {
-        end = fewer(c + most, p->sources);
+        end = least_int(c + most, p->sources);
         chunk_piece(p, &maps, tile->count, c, end - c,
                     end < p->sources ? ahead_of(p, weights, row, tile->count, end, most)
                                      : ahead_of(p, next, row, tile->count, 0, most));

@@ -314,35 +314,33 @@ static void dense_tiles_back_input(const struct dense_errors *e, const float *we
     }
 }
 
-// Steps of sgd that add the gradient to nothing.
-static void dense_tiles_back_weights(float *dweights, const struct dense_errors *e) {
-    static const struct update adds = {.rule = RULE_SGD, .rate = -1};
+// The steps of parts by sgd, which add up to that of all.
+static void tiles_sgd(float *weights, const struct dense_errors *e, struct update step) {
     int parts = cuts(e->n, TILES_MOST);
-    memset(dweights, 0, (size_t)e->units * (size_t)e->inputs * sizeof *dweights);
-    for (int i = 0; i < parts; i++) {
-        struct dense_errors part = tiles_part(e, parts, i);
-        part.dx = NULL;
-        tiles_pass(dweights, NULL, &part, &adds);
-    }
-}
-
-// By sgd the steps of parts add up to that of all; for other rules there may be one part only.
-static void dense_tiles_step(float *weights, float *state, const struct dense_errors *e,
-                             const struct update *u) {
-    int parts = cuts(e->n, TILES_MOST);
-    if (parts == 1) {
-        tiles_pass(weights, u->rule == RULE_SGD ? NULL : state, e, u);
-        return;
-    }
-    if (e->dx)
-        dense_tiles_back_input(e, weights);
-    struct update step = *u;
     for (int i = 0; i < parts; i++) {
         struct dense_errors part = tiles_part(e, parts, i);
         part.dx = NULL;
         tiles_pass(weights, NULL, &part, &step);
         step.decay = 0;
     }
+}
+
+// Steps that add the gradient to nothing.
+static void dense_tiles_back_weights(float *dweights, const struct dense_errors *e) {
+    memset(dweights, 0, (size_t)e->units * (size_t)e->inputs * sizeof *dweights);
+    tiles_sgd(dweights, e, (struct update){.rule = RULE_SGD, .rate = -1});
+}
+
+// For rules other than sgd there may be one part only.
+static void dense_tiles_step(float *weights, float *state, const struct dense_errors *e,
+                             const struct update *u) {
+    if (cuts(e->n, TILES_MOST) == 1) {
+        tiles_pass(weights, u->rule == RULE_SGD ? NULL : state, e, u);
+        return;
+    }
+    if (e->dx)
+        dense_tiles_back_input(e, weights);
+    tiles_sgd(weights, e, *u);
 }
 
 #endif
