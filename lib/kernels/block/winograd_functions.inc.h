@@ -4,7 +4,7 @@
 #define ADAM_KERNELS_BLOCK_WINOGRAD_FUNCTIONS_INC_H
 
 #include "kernels/block/winograd_products.inc.h"
-#include "kernels/block/winograd_transform.inc.h"
+#include "kernels/block/winograd_square.inc.h"
 
 // ---- Products
 
@@ -162,5 +162,23 @@ const struct side_functions FAMILY(sides)[2][WINOGRAD_TILE] = {
     {SIDE(5, 1), SIDE(5, 2), SIDE(5, 3), SIDE(5, 4)},
 };
 #undef SIDE
+
+// ---- Transforms of whole tiles
+
+static void square_data(float *to, size_t slice, const float *from, size_t row, size_t column) {
+    data_square(side_of(3, WINOGRAD_TILE), to, slice, from, row, column, NULL);
+}
+
+static void square_edge(float *to, size_t slice, const float *from, size_t row, size_t column,
+                        const struct inside *in) {
+    data_square(side_of(3, WINOGRAD_TILE), to, slice, from, row, column, in);
+}
+
+static void square_errors(float *to, size_t slice, const float *from) {
+    error_square(side_of(3, WINOGRAD_TILE), to, slice, from);
+}
+
+const struct square_functions FAMILY(squares) = {
+    .data = square_data, .edge = square_edge, .errors = square_errors};
 
 #endif

@@ -62,6 +62,10 @@ static void errors_tile(const struct tiles *t, float *to, const float *squares) 
     for (int l = 0; l < LANES; l++, to += LANES, squares += TILE_PIXELS * LANES) {
         if (t->winograd->sizes.far)
             ask_to_write(t->high, t->wide, to + AHEAD, (size_t)t->wide * slice, slice);
+        if (t->square) {
+            t->square->errors(to, slice, squares);
+            continue;
+        }
         t->down->error_columns(&line, squares, WINOGRAD_TILE * LANES, LANES, t->part->wide);
         t->across->error_rows(to, slice, &line, t->high);
     }

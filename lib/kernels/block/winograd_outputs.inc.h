@@ -2,6 +2,7 @@
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_OUTPUTS_INC_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_OUTPUTS_INC_H
 
+#include "kernels/block/winograd_square.inc.h"
 #include "kernels/block/winograd_tiles.inc.h"
 
 // What is done to outputs on their way, each where it is not NULL: biases and others are added, and
@@ -32,27 +33,38 @@ INLINE vector output_bias(struct winograd_output o, int m) {
     return zero + o.ends.biases[m];
 }
 
+// Stores the pixels y of a row that lie inside the picture, `at` floats behind o.to.
+INLINE void store_row(struct winograd_output o, size_t at, const vector *y, vector bias) {
+    float *to = apart_to(o.to + at);
+    const float *more = o.ends.more ? apart(o.ends.more + at) : NULL;
+    const float *passed = o.ends.passed ? apart(o.ends.passed + at) : NULL;
+    vector zero = {0};
+#pragma GCC unroll 4
+    for (int j = 0; j < WINOGRAD_TILE; j++) {
+        if (j >= o.columns)
+            continue;
+        vector value = y[j] + bias;
+        if (more)
+            value += *(const vector *)(more + (size_t)j * o.pixel);
+        if (o.ends.relu)
+            value = (vector)((places)value & (value > zero));
+        if (passed)
+            value =
+                (vector)((places)value & (*(const vector *)(passed + (size_t)j * o.pixel) > zero));
+        *(vector *)(to + (size_t)j * o.pixel) = value;
+    }
+}
+
 // Stores the pixels y of map m that lie inside the picture.
 INLINE void store_output(struct winograd_output o, const vector *y, int m) {
     int rows = o.rows < WINOGRAD_TILE ? o.rows : WINOGRAD_TILE;
-    struct winograd_ends ends = o.ends;
-    bool masked = ends.relu || ends.passed;
     if (o.far)
         ask_to_write(rows, o.columns < WINOGRAD_TILE ? o.columns : WINOGRAD_TILE,
                      o.to + (size_t)m * LANES + AHEAD, o.row, o.pixel);
-    vector bias = output_bias(o, m), zero = {0};
+    vector bias = output_bias(o, m);
 #pragma GCC unroll 1
     for (int i = 0; i < rows; i++)
-#pragma GCC unroll 4
-        for (int j = 0; j < WINOGRAD_TILE; j++)
-            if (j < o.columns) {
-                size_t at = (size_t)m * LANES + (size_t)i * o.row + (size_t)j * o.pixel;
-                vector value = y[i * WINOGRAD_TILE + j] + bias;
-                if (ends.more)
-                    value += *(const vector *)(ends.more + at);
-                vector passed = ends.passed ? *(const vector *)(ends.passed + at) : value;
-                *(vector *)(o.to + at) = masked ? (vector)((places)value & (passed > zero)) : value;
-            }
+        store_row(o, (size_t)m * LANES + (size_t)i * o.row, y + i * WINOGRAD_TILE, bias);
 }
 
 // Transforms the products of all maps of a tile.
@@ -68,6 +80,58 @@ HOGWILD static void output_tile(const struct tiles *t, struct winograd_output o,
         t->across->output_rows(y, &line, t->part->high);
         store_output(o, y, m);
     }
+}
+
+// All of a tile, with its biases alone.
+INLINE struct winograd_output plain_output(struct winograd_output o) {
+    o.rows = o.columns = WINOGRAD_TILE;
+    o.ends = (struct winograd_ends){.biases = o.ends.biases};
+    return o;
+}
+
+// The same of a whole tile, in registers.
+INLINE void output_square(int k, const struct tiles *t, struct winograd_output o,
+                          const float *from) {
+    struct side s = side_of(k, WINOGRAD_TILE);
+    size_t slice = t->winograd->sizes.value_slice;
+    for (int m = 0; m < t->winograd->sizes.maps; m++, from += LANES) {
+        vector line[WINOGRAD_TILE][POINTS_MOST], y[WINOGRAD_TILE], bias = output_bias(o, m);
+        float *to = o.to + (size_t)m * LANES;
+        if (o.far) {
+            ask_to_read(t->high, t->wide, from + AHEAD, (size_t)t->wide * slice, slice);
+            ask_to_write(o.rows, o.columns, to + AHEAD, o.row, o.pixel);
+        }
+        product_square(s, line, from, slice);
+#pragma GCC unroll 4
+        for (int i = 0; i < WINOGRAD_TILE; i++) {
+            if (i >= o.rows)
+                break;
+            weigh(s, WINOGRAD_TILE, line[i], y);
+            store_row(o, (size_t)m * LANES + (size_t)i * o.row, y, bias);
+        }
+    }
+}
+
+// Most lie inside the picture, with nothing to be done but biases: that is compiled apart.
+#define OUTPUT_SQUARE(k)                                                                           \
+    HOGWILD static void output_square_##k(const struct tiles *t, struct winograd_output o,         \
+                                          const float *from) {                                     \
+        bool plain = !o.ends.more && !o.ends.passed && !o.ends.relu;                               \
+        if (plain && o.rows == WINOGRAD_TILE && o.columns == WINOGRAD_TILE)                        \
+            output_square(k, t, plain_output(o), from);                                            \
+        else                                                                                       \
+            output_square(k, t, o, from);                                                          \
+    }
+OUTPUT_SQUARE(3)
+OUTPUT_SQUARE(5)
+#undef OUTPUT_SQUARE
+
+typedef void output_function(const struct tiles *, struct winograd_output, const float *from);
+
+static output_function *output_of(const struct tiles *t) {
+    if (!t->whole)
+        return output_tile;
+    return t->winograd->sizes.points == 8 ? output_square_5 : output_square_3;
 }
 
 // ---- Few channels: a product costs less than storing and loading it. So the products of a tile
@@ -174,7 +238,7 @@ static void winograd_outputs(const struct tiles *t, float *y, struct winograd_en
                              s->data_slice},
                 s->maps);
         else
-            output_tile(t, o, w->values + (size_t)(i * s->maps) * LANES);
+            output_of(t)(t, o, w->values + (size_t)(i * s->maps) * LANES);
     }
 }
 

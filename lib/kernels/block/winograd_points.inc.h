@@ -113,34 +113,43 @@ INLINE int side_points(struct side s) {
 
 // ---- B': data to the points, as many numbers d as points. The highest coefficients are 1, except
 // for the lift.
-INLINE void at_points(struct side s, const vector *d, vector *values) {
-    const struct points *p = s.points;
-    int top = 2 * s.pairs;
-    vector zero = d[top];
+INLINE vector at_zero(struct side s, const vector *d) {
+    vector zero = d[2 * s.pairs];
 #pragma GCC unroll 8
     for (int k = s.pairs - 1; k >= 0; k--)
-        zero += p->all[k] * d[2 * k];
-    values[0] = zero * p->lift_zero;
-    if (s.infinity) {
-        vector infinity = d[top + 1];
+        zero += s.points->all[k] * d[2 * k];
+    return zero * s.points->lift_zero;
+}
+
+INLINE vector at_infinity(struct side s, const vector *d) {
+    vector infinity = d[2 * s.pairs + 1];
 #pragma GCC unroll 8
-        for (int k = s.pairs - 1; k >= 0; k--)
-            infinity += p->all[k] * d[2 * k + 1];
-        values[top + 1] = infinity;
+    for (int k = s.pairs - 1; k >= 0; k--)
+        infinity += s.points->all[k] * d[2 * k + 1];
+    return infinity;
+}
+
+INLINE void at_pair(struct side s, int pair, const vector *d, vector *plus, vector *minus) {
+    const struct points *p = s.points;
+    vector even = d[2 * s.pairs], odd = d[2 * s.pairs - 1];
+#pragma GCC unroll 8
+    for (int k = s.pairs - 2; k >= 0; k--) {
+        even += p->others[pair][k] * d[2 * k + 2];
+        odd += p->others[pair][k] * d[2 * k + 1];
     }
+    even *= p->lift[pair];
+    odd *= p->lift[pair];
+    *plus = even + p->at[pair] * odd;
+    *minus = even - p->at[pair] * odd;
+}
+
+INLINE void at_points(struct side s, const vector *d, vector *values) {
+    values[0] = at_zero(s, d);
 #pragma GCC unroll 8
-    for (int pair = 0; pair < s.pairs; pair++) {
-        vector even = d[top], odd = d[top - 1];
-#pragma GCC unroll 8
-        for (int k = s.pairs - 2; k >= 0; k--) {
-            even += p->others[pair][k] * d[2 * k + 2];
-            odd += p->others[pair][k] * d[2 * k + 1];
-        }
-        even *= p->lift[pair];
-        odd *= p->lift[pair];
-        values[1 + 2 * pair] = even + p->at[pair] * odd;
-        values[2 + 2 * pair] = even - p->at[pair] * odd;
-    }
+    for (int pair = 0; pair < s.pairs; pair++)
+        at_pair(s, pair, d, &values[1 + 2 * pair], &values[2 + 2 * pair]);
+    if (s.infinity)
+        values[2 * s.pairs + 1] = at_infinity(s, d);
 }
 
 // ---- A (count = outputs) and G without its scale (count = k): evaluates the polynomial with

@@ -58,17 +58,22 @@ static int equal_part(int left, int most) {
 struct tiles {
     const struct winograd *winograd;
     const struct winograd_part *part;
+    bool whole; // in both sides
     const struct side_functions *down, *across;
-    int high, wide; // points
+    const struct square_functions *square; // of whole tiles of kernels of 3; else NULL
+    int high, wide;                        // points
     int first, count;
 };
 
 static struct tiles tiles_of(const struct winograd *w, const struct winograd_part *part) {
     int taps = w->sizes.points + 1 - WINOGRAD_TILE;
+    bool whole = part->high == WINOGRAD_TILE && part->wide == WINOGRAD_TILE;
     return (struct tiles){.winograd = w,
                           .part = part,
                           .down = &FAMILY(sides)[taps == 5][part->high - 1],
                           .across = &FAMILY(sides)[taps == 5][part->wide - 1],
+                          .whole = whole,
+                          .square = whole && taps == 3 ? &FAMILY(squares) : NULL,
                           .high = part->high + taps - 1,
                           .wide = part->wide + taps - 1};
 }
@@ -123,6 +128,10 @@ static void data_vector(const struct tiles *t, float *to, const float *from, siz
     size_t slice = t->winograd->sizes.data_slice;
     if (t->winograd->sizes.far)
         ask_to_write(t->high, t->wide, to + AHEAD, (size_t)t->wide * slice, slice);
+    if (t->square) {
+        t->square->data(to, slice, from, row, column);
+        return;
+    }
     t->down->data_columns(&line, from, row, column, t->wide);
     t->across->data_rows(to, slice, &line, t->high);
 }
@@ -143,6 +152,10 @@ static void data_edge(const struct tiles *t, float *to, const float *picture, in
         if (w->sizes.far) {
             ask_to_read(in.bottom - in.top, in.right - in.left, from + AHEAD, row, pixel);
             ask_to_write(t->high, t->wide, to + AHEAD, (size_t)t->wide * slice, slice);
+        }
+        if (t->square) {
+            t->square->edge(to, slice, from, row, pixel, &in);
+            continue;
         }
         t->down->edge_columns(&line, from, row, pixel, t->wide, &in);
         t->across->data_rows(to, slice, &line, t->high);

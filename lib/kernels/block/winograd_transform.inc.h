@@ -162,6 +162,17 @@ struct side_functions {
 // By the taps of a kernel's side, 3 or 5, and by outputs, less one.
 extern const struct side_functions FAMILY(sides)[2][WINOGRAD_TILE];
 
+// Of whole tiles of kernels of 3 taps, both sides in one go (winograd_square.inc.h). Squares of
+// kernels of 5 do not fit the registers.
+struct square_functions {
+    void (*data)(float *to, size_t slice, const float *from, size_t row, size_t column);
+    void (*edge)(float *to, size_t slice, const float *from, size_t row, size_t column,
+                 const struct inside *);
+    void (*errors)(float *to, size_t slice, const float *from);
+};
+
+extern const struct square_functions FAMILY(squares);
+
 // ---- Asks for the lines of a square of vectors that is transformed soon: lines of a channel lie
 // far apart, so no prefetcher follows them. Reads go to the L2 cache only: pixels are often a
 // multiple of 4 KB apart, in one set of the L1 cache.
