@@ -80,18 +80,42 @@ depthwise_pixels(int rows, int columns, struct depthwise_view v, int count) {
         depthwise_run(rows, columns, DEPTHWISE_PIXELS, &v);
         v.from += DEPTHWISE_PIXELS * v.from_next, v.to += DEPTHWISE_PIXELS * v.to_next;
     }
-    for (; count > 0; count--) {
-        depthwise_run(rows, columns, 1, &v);
-        v.from += v.from_next, v.to += v.to_next;
+    for (; count >= 2; count -= 2) {
+        depthwise_run(rows, columns, 2, &v);
+        v.from += 2 * v.from_next, v.to += 2 * v.to_next;
     }
+    if (count > 0)
+        depthwise_run(rows, columns, 1, &v);
 }
 
-// Kernels of 3, and what a stride of 2 leaves of them on the way back, are unrolled.
+// What is seen of kernels of 3, inside a picture and at its borders, is unrolled.
+typedef void depthwise_function(const struct depthwise_view *, int count);
+
+#define DEPTHWISE(rows, columns)                                                                   \
+    static void depthwise_##rows##columns(const struct depthwise_view *v, int count) {             \
+        depthwise_pixels(rows, columns, *v, count);                                                \
+    }
+DEPTHWISE(1, 1)
+DEPTHWISE(1, 2)
+DEPTHWISE(1, 3)
+DEPTHWISE(2, 1)
+DEPTHWISE(2, 2)
+DEPTHWISE(2, 3)
+DEPTHWISE(3, 1)
+DEPTHWISE(3, 2)
+DEPTHWISE(3, 3)
+#undef DEPTHWISE
+
+static depthwise_function *const depthwise_of[3][3] = {
+    {depthwise_11, depthwise_12, depthwise_13},
+    {depthwise_21, depthwise_22, depthwise_23},
+    {depthwise_31, depthwise_32, depthwise_33},
+};
+
 static void depthwise_results(const struct depthwise_view *v, int count) {
-    if (v->rows == 3 && v->columns == 3)
-        depthwise_pixels(3, 3, *v, count);
-    else if (v->rows == 2 && v->columns == 2)
-        depthwise_pixels(2, 2, *v, count);
+    bool some = v->rows > 0 && v->columns > 0;
+    if (some && v->rows <= 3 && v->columns <= 3)
+        depthwise_of[v->rows - 1][v->columns - 1](v, count);
     else
         depthwise_pixels(v->rows, v->columns, *v, count);
 }

@@ -76,10 +76,35 @@ static void depthwise_sums_columns(const struct depthwise_errors *e, int columns
         depthwise_sums_run(1, 1, e);
 }
 
+// What is seen of kernels of 3 at a time.
+#define DEPTHWISE_SUMS(rows, columns)                                                              \
+    static void depthwise_sums_##rows##columns(const struct depthwise_errors *e) {                 \
+        depthwise_sums_run(rows, columns, e);                                                      \
+    }
+DEPTHWISE_SUMS(1, 1)
+DEPTHWISE_SUMS(1, 2)
+DEPTHWISE_SUMS(1, 3)
+DEPTHWISE_SUMS(2, 1)
+DEPTHWISE_SUMS(2, 2)
+DEPTHWISE_SUMS(2, 3)
+DEPTHWISE_SUMS(3, 1)
+DEPTHWISE_SUMS(3, 2)
+DEPTHWISE_SUMS(3, 3)
+#undef DEPTHWISE_SUMS
+
+typedef void depthwise_sums_function(const struct depthwise_errors *);
+
+static depthwise_sums_function *const depthwise_sums_of[3][3] = {
+    {depthwise_sums_11, depthwise_sums_12, depthwise_sums_13},
+    {depthwise_sums_21, depthwise_sums_22, depthwise_sums_23},
+    {depthwise_sums_31, depthwise_sums_32, depthwise_sums_33},
+};
+
 // A square of taps at a time, or else some of a row.
 static void depthwise_sums_taps(struct depthwise_errors e, int rows, int columns) {
-    if (rows == 3 && columns == 3) {
-        depthwise_sums_run(3, 3, &e);
+    if (rows <= 3 && columns <= 3) {
+        if (rows > 0 && columns > 0)
+            depthwise_sums_of[rows - 1][columns - 1](&e);
         return;
     }
     for (int ky = 0; ky < rows; ky++, e.from += e.from_row, e.sums += e.sums_row) {
@@ -89,6 +114,17 @@ static void depthwise_sums_taps(struct depthwise_errors e, int rows, int columns
             depthwise_sums_columns(&some, step);
             some.from += (size_t)step * e.run, some.sums += (size_t)step * e.run;
         }
+    }
+}
+
+// Adds the error gradients of a row.
+static void depthwise_row_biases(const struct depthwise_sums *s, const float *dy) {
+    for (size_t i = 0; i < s->run; i += LANES) {
+        int count = s->run - i < LANES ? (int)(s->run - i) : LANES;
+        vector sum = load_part(s->biases + i, count);
+        for (int p = 0; p < s->x.results; p++)
+            sum += load_part(dy + (size_t)p * s->run + i, count);
+        store_part(s->biases + i, sum, count);
     }
 }
 
@@ -111,9 +147,7 @@ static void depthwise_sums_row(const struct depthwise_sums *s, const float *dy, 
                 .count = c->count,
             },
             row->taps, c->taps);
-    for (int p = 0; p < s->x.results; p++, dy += s->run)
-        for (size_t j = 0; j < s->run; j++)
-            s->biases[j] += dy[j];
+    depthwise_row_biases(s, dy);
 }
 
 // The sum over the samples.

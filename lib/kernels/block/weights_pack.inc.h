@@ -25,6 +25,8 @@ static struct interval tiling_piece(const struct tiling *tiling, int i) {
                              cut(tiling->whole, tiling->pieces, i + 1)};
 }
 
+enum { PACK_AHEAD = 1 << 11 }; // floats: what is packed soon is asked for
+
 // One pixel, the one at `place` of `pixels` that the tiles hold; the last of its
 // vectors has `last` lanes.
 __attribute__((always_inline)) static inline void pack_pixel(float *to, const float *from,
@@ -34,8 +36,10 @@ __attribute__((always_inline)) static inline void pack_pixel(float *to, const fl
     for (int i = tiling->begin; i < tiling->end; i++) {
         int count = size + (i < more), whole = count - (i + 1 == tiling->end);
         float *at = to + (size_t)count * place * LANES;
-        for (int r = 0; r < whole; r++)
+        for (int r = 0; r < whole; r++) {
+            __builtin_prefetch(from + r * LANES + PACK_AHEAD);
             *(vector *)(at + r * LANES) = *(const vector *)(from + r * LANES);
+        }
         if (whole < count)
             *(vector *)(at + whole * LANES) = FAMILY_LOAD(from + whole * LANES, 0, last);
         to += (size_t)count * pixels * LANES;
