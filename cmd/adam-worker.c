@@ -74,7 +74,7 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
         INT('t', "threads", "N", &s->threads, 1, 4096, "processors", "training threads"),
         FLAG(0, "sync", &s->sync,
              "all threads share one mini-batch; the result does not depend on their number"),
-        CHOICE(0, "home", "WHERE", &s->home, home_names, "the fastest",
+        CHOICE(0, "home", "WHERE", &s->home, home_names, "by model and --batch",
                "weights of threads: shared, copies that are merged, or joined passes"),
         INT(0, "partitions", "N", &s->partitions, 1, 64, "1: it is whole",
             "cut the model into N partitions, each with a thread that trains its part"),

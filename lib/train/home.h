@@ -104,8 +104,8 @@ int home_local(struct home **out, const struct home_config *config, struct error
 // and takes over what others added.
 int home_copies(struct home **out, const struct home_config *config, struct error *err);
 int home_merge_samples(const struct model *model, int threads);
-// Whether copies are faster: they fit in the caches of all threads, and mini-batches are
-// small or merging costs little.
+// Whether copies pay: they fit in the caches of all threads, and mini-batches are small. With
+// larger ones threads that share the weights lose little time, and learn more from each sample.
 bool home_copies_pay(const struct model *model, int threads, int batch);
 // Arrays as long as the weights that asynchronous threads have of their own then: none, or of each
 // its copy and what that was at the last merge.
@@ -131,7 +131,7 @@ int home_joined_check(const struct model *model, const struct optimizer *optimiz
 int home_partitions(struct home **out, const struct home_config *config, const struct cut *cut,
                     struct error *err);
 
-// The fastest home of asynchronous threads: copies where home_copies_pay; else joined where
+// The home of asynchronous threads by default: copies where home_copies_pay; else joined where
 // home_joins; else shared, which is home_local.
 enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
                          int batch);

@@ -249,10 +249,8 @@ enum {
 };
 
 bool home_copies_pay(const struct model *model, int threads, int batch) {
-    int samples = home_merge_samples(model, threads);
     return threads > 1 && model->parameter_count <= CACHED_FLOATS / (size_t)threads &&
-           (batch < SMALL_BATCH ||
-            merge_price(model) <= MERGE_SHARE * (samples > batch ? samples : batch));
+           batch < SMALL_BATCH;
 }
 
 int home_copies_arrays(const struct model *model, int threads, int batch) {
