@@ -1,5 +1,8 @@
 // Batch normalisation of blocks. The run of a pixel, its maps times the samples, has one factor for
-// each of its floats; they stay in registers over some pixels, a few vectors of the run at a time.
+// each of its floats. What is larger than the caches comes fastest in the order in which it lies,
+// so pixels go one by one, and factors come from the L1 cache anew for each; but sums stay in
+// registers over some pixels, a few vectors of the run at a time, where they would wait for one
+// another.
 #ifndef ADAM_KERNELS_BLOCK_BATCH_NORM_INC_H
 #define ADAM_KERNELS_BLOCK_BATCH_NORM_INC_H
 
@@ -10,7 +13,8 @@
 
 enum {
     BATCH_VECTORS = 4,      // at a time
-    BATCH_PIXELS = 16,      // and so many pixels, which lie near each other
+    BATCH_PIXELS = 16,      // whose sums stay in registers, near each other
+    BATCH_LONG = 12,        // vectors of a run, whose sums do not wait for one another
     BATCH_SUMMED = 64 * 16, // pixels whose sums are in single precision
 };
 
@@ -98,11 +102,18 @@ __attribute__((always_inline)) static inline void batch_tile(enum batch_pass pas
             store_part(a.sums[s] + i + v * LANES, sums[v][s], count);
 }
 
+// What is measured lies in a cache still: whoever made it has just written it.
+static inline int batch_pixels_at_once(enum batch_pass pass, int run) {
+    bool waits = pass == BATCH_ERRORS && run < BATCH_LONG * LANES;
+    return pass == BATCH_MEASURE || waits ? BATCH_PIXELS : 1;
+}
+
 // The pixels [first, last) of one block.
 __attribute__((always_inline)) static inline void
 batch_pixels(enum batch_pass pass, bool relu, struct batch_arrays a, int first, int last, int run) {
-    for (int p = first; p < last; p += BATCH_PIXELS) {
-        int pixels = least_int(last - p, BATCH_PIXELS), i = 0;
+    int most = batch_pixels_at_once(pass, run);
+    for (int p = first; p < last; p += most) {
+        int pixels = least_int(last - p, most), i = 0;
         size_t at = (size_t)p * (size_t)run;
         for (; i + BATCH_VECTORS * LANES <= run; i += BATCH_VECTORS * LANES)
             batch_tile(pass, relu, BATCH_VECTORS, a, at, pixels, run, i, LANES);
