@@ -311,9 +311,9 @@ END
     [ -e run/latest/model.safetensors ]
 }
 
-# Whether so many workers have left.
+# Whether so many workers have left; a busy machine may have kept some silent too long.
 have_left() {
-    [ "$(grep -c 'worker .* left: ' controller.log)" -ge "$1" ]
+    [ "$(grep -Ec 'worker .* (left|vanished): ' controller.log)" -ge "$1" ]
 }
 
 # Of those who are gone the last are remembered: who was there first is forgotten as it leaves.
