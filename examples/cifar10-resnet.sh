@@ -12,8 +12,8 @@
 # He trains 164 epochs with mini-batches of 128, the rate divided by 10 twice, for
 # 91.25%. Here the rate follows a cosine, with Nesterov's momentum, and the samples of a
 # mini-batch are shared among the threads: the same seed gives the same model. Of
-# pictures that had been JPEGs of quality 75, with init=he in all convolutions: test
-# accuracy 87.98% with seed 1.
+# pictures that had been JPEGs of quality 75: test accuracy 88.76% after 164 epochs, and
+# 87.98% after 75 with init=he in all convolutions, with seed 1.
 set -eu
 
 if [ $# -lt 2 ]; then
