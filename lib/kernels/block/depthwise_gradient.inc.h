@@ -67,15 +67,6 @@ depthwise_sums_run(int rows, int columns, const struct depthwise_errors *e) {
         depthwise_sums_vector(rows, columns, e, i, (int)(e->run - i));
 }
 
-static void depthwise_sums_columns(const struct depthwise_errors *e, int columns) {
-    if (columns == 5)
-        depthwise_sums_run(1, 5, e);
-    else if (columns == 3)
-        depthwise_sums_run(1, 3, e);
-    else
-        depthwise_sums_run(1, 1, e);
-}
-
 // What is seen of kernels of 3 at a time.
 #define DEPTHWISE_SUMS(rows, columns)                                                              \
     static void depthwise_sums_##rows##columns(const struct depthwise_errors *e) {                 \
@@ -99,6 +90,13 @@ static depthwise_sums_function *const depthwise_sums_of[3][3] = {
     {depthwise_sums_21, depthwise_sums_22, depthwise_sums_23},
     {depthwise_sums_31, depthwise_sums_32, depthwise_sums_33},
 };
+
+static void depthwise_sums_columns(const struct depthwise_errors *e, int columns) {
+    if (columns == 5)
+        depthwise_sums_run(1, 5, e);
+    else
+        depthwise_sums_of[0][columns - 1](e);
+}
 
 // A square of taps at a time, or else some of a row.
 static void depthwise_sums_taps(struct depthwise_errors e, int rows, int columns) {

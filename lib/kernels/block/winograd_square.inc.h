@@ -32,13 +32,18 @@ INLINE void load_column(vector *d, int n, const float *from, size_t row, const s
     }
 }
 
+// A row of values at n points.
+INLINE void store_values(float *to, size_t slice, const vector *values, int n) {
+    to = apart_to(to);
+#pragma GCC unroll 8
+    for (int j = 0; j < n; j++)
+        *(vector *)(to + (size_t)j * slice) = values[j];
+}
+
 INLINE void store_at_points(struct side s, float *to, size_t slice, const vector *line) {
     vector out[POINTS_MOST];
     at_points(s, line, out);
-    to = apart_to(to);
-#pragma GCC unroll 8
-    for (int j = 0; j < side_points(s); j++)
-        *(vector *)(to + (size_t)j * slice) = out[j];
+    store_values(to, slice, out, side_points(s));
 }
 
 // The rows of a pair of points at a time, and those of 0 and of infinity with the first and with
@@ -90,11 +95,8 @@ INLINE void error_square(struct side s, float *to, size_t slice, const float *fr
     }
 #pragma GCC unroll 8
     for (int i = 0; i < n; i++) {
-        float *at = apart_to(to + (size_t)(i * n) * slice);
         evaluate(s, WINOGRAD_TILE, line[i], out);
-#pragma GCC unroll 8
-        for (int j = 0; j < n; j++)
-            *(vector *)(at + (size_t)j * slice) = out[j];
+        store_values(to + (size_t)(i * n) * slice, slice, out, n);
     }
 }
 
