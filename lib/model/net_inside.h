@@ -1,6 +1,7 @@
 // What a net is made of. Inside lib/model/net*.c only.
 //
 //   net_open.c    which buffers there are, and whom they serve
+//   net_places.c  which of them lie in one place by turns
 //   net_lend.c    error gradients that several layers have in one place
 //   net_sums.c    what is added where it is made
 //   net_layout.c  where in them one part of a pass reads and writes
@@ -53,9 +54,11 @@ struct node {
     int sums;        // the input, and one, whose outputs it makes itself as it adds; 0: none
     bool summed;     // it is that input
     bool early;      // the stack before has it measure each part; see net_sees_together
-    bool remade;   // y, which it begins its stack with, is made again for each part that goes back
-    bool y_brief;  // y is read within its stack only, and before the next part:
-    bool dy_brief; // all parts lie in one place. The same of dy
+    bool remade; // y, which it begins its stack with, is made again for each part that goes back;
+    int remakes; // or, 0: none, the first of those made again before its stack goes back,
+    int remakes_next;   // and the one after this
+    bool y_brief;       // y is read within its stack only, and before the next part:
+    bool dy_brief;      // all parts lie in one place. The same of dy
     size_t kept_sample; // floats of `kept` for each sample
     int band;           // rows at a time of the outputs of the layer that begins; 0: all
     int rows;           // of those that are wanted
@@ -84,6 +87,7 @@ struct net {
     float *block_gradient; // of one layer, from any block but the first
     enum net_mode mode;
     int most;
+    bool remakes;         // outputs that can be made again are not kept
     bool adds;            // the gradient, to what is there
     int n, lanes, blocks; // of the pass in hand: samples; see net_lanes; of all samples
     const float *input;
@@ -136,6 +140,13 @@ bool net_in_parts(const struct model *model);
 // Floats that input j of a layer takes in the layout of `reader`, at most.
 size_t net_input_size(const struct net *net, const struct node *reader, const struct layer *layer,
                       int j);
+
+// Takes the places of error gradients, and of outputs that are made again, from the arena. False:
+// out of memory.
+bool net_take_places(struct net *net);
+
+// Whether the outputs of layer i are made anew for the backward pass, for any number of samples.
+bool net_remakes(const struct net *net, int i);
 
 // Decides which error gradients lie in those of a sum, and where all have their buffers connects
 // them.

@@ -48,11 +48,15 @@ static int stack_end(const struct net *net, int i) {
 }
 
 // Whether the outputs of layer i can be made again, from what is kept, rather than be kept
-// themselves: of one that begins its stack, all of whose inputs are there.
+// themselves.
 static bool can_remake(const struct net *net, int i) {
     const struct node *node = &net->nodes[i];
-    return node->first == i && node->wanted && !node->fused.over &&
-           node->pass.layer->type->remakes && net_sees_together(net, node->pass.layer);
+    return node->wanted && !node->fused.over && node->fused.source == i &&
+           net->model->layers[i].type->remakes && net_sees_together(net, &net->model->layers[i]);
+}
+
+bool net_remakes(const struct net *net, int i) {
+    return net->remakes && can_remake(net, i);
 }
 
 // Whether all who read layer i, and somebody does, are within its stack; what is true of y and dy
@@ -130,6 +134,27 @@ static void part_stacks(struct net *net) {
     }
 }
 
+// Before the stack that is the first to go back of those that read it.
+static void remake_for_readers(struct net *net, int i) {
+    struct node *node = &net->nodes[i];
+    for (int r = net->model->layer_count - 1; r > i; r--)
+        for (int j = 0; j < net->model->layers[r].from_count; j++)
+            if (net_from(net, &net->model->layers[r], j)->fused.source == i) {
+                struct node *first = &net->nodes[net->nodes[r].first];
+                node->remakes_next = first->remakes;
+                first->remakes = i;
+                return;
+            }
+}
+
+static void lay_remakes(struct net *net) {
+    for (int i = 0; i < net->model->layer_count; i++)
+        net->nodes[i].remakes = 0;
+    for (int i = 0; i < net->model->layer_count; i++)
+        if (net_remakes(net, i) && !net->nodes[i].remade)
+            remake_for_readers(net, i);
+}
+
 static void size_kept(const struct net *net, struct node *node) {
     const struct layer *layer = node->pass.layer;
     size_t kept = 0, brief = 0;
@@ -174,6 +199,7 @@ void net_lay_out(struct net *net, int n) {
     stack_layers(net);
     net_lay_bands(net);
     part_stacks(net);
+    lay_remakes(net);
     net_lay_sums(net);
 }
 

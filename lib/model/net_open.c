@@ -6,6 +6,8 @@
 #include "model/layout.h"
 #include "model/net_inside.h"
 
+enum { REMAKE_LEAST = 1 << 21 }; // floats of outputs
+
 // Whether error gradients of a layer are wanted.
 static bool is_wanted(const struct layer *layer, const struct node *nodes) {
     bool wanted = layer->exchange ? layer->exchange->errors : layer_learns(layer);
@@ -47,18 +49,6 @@ static bool mark_nodes(const struct model *model, enum net_mode mode, struct nod
     return whole;
 }
 
-// The error gradients that a layer writes for its inputs go straight to where the input
-// layer reads them, unless several layers write there: then each has a buffer of
-// its own, and the input layer adds them up.
-static void take_branch_errors(struct net *net, struct node *node, const struct layer *layer) {
-    for (int j = 0; j < layer->from_count; j++) {
-        const struct node *from = net_from(net, layer, j);
-        if (from->wanted && from->writers > 1 && !(node->lends >> j & 1))
-            node->errors[j] =
-                arena_take(&net->arena, net_input_size(net, from, layer, j), sizeof(float));
-    }
-}
-
 // Takes the copies of inputs in another layout; returns the floats that their
 // error gradients take.
 static size_t take_turned(struct net *net, struct node *node, const struct layer *layer) {
@@ -73,28 +63,20 @@ static size_t take_turned(struct net *net, struct node *node, const struct layer
     return sum;
 }
 
-// Outputs and their error gradients.
 static void take_outputs(struct net *net, struct node *node, const struct layer *layer,
                          int places) {
-    size_t size = (size_t)places * shape_size(layer->out);
-    bool errors = net->mode == NET_TRAIN && node->wanted;
-    if (node->fused.within) {
+    if (node->fused.within)
         node->y = net_from(net, layer, 0)->y;
-        node->dy = net_from(net, layer, 0)->dy;
-        return;
-    }
-    if (layer->type->forward)
-        node->y = arena_take(&net->arena, size, sizeof(float));
-    if (errors && !node->borrows)
-        node->dy = node->fused.over ? node->y : arena_take(&net->arena, size, sizeof(float));
+    else if (layer->type->forward && !net_remakes(net, layer->index))
+        node->y = arena_take(&net->arena, (size_t)places * shape_size(layer->out), sizeof(float));
 }
 
 static size_t larger_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
-// Takes every buffer from the arena: once measuring, once for real.
-static void take_buffers(struct net *net) {
+// Takes every buffer from the arena: once measuring, once for real. False: out of memory.
+static bool take_buffers(struct net *net) {
     bool train = net->mode == NET_TRAIN, in_parts = net_in_parts(net->model);
     size_t brief_most = 0, turned_most = 0, gradient_most = 0;
     for (int i = 0; i < net->model->layer_count; i++) {
@@ -111,8 +93,6 @@ static void take_buffers(struct net *net) {
         if (net_sees_together(net, layer))
             node->common =
                 arena_take(&net->arena, layer->type->common(layer, places), sizeof(float));
-        if (train && node->wanted)
-            take_branch_errors(net, node, layer);
         if (in_parts || (node->blocked && net_by_block(layer, KERNELS_LANES_MOST)))
             gradient_most = larger_size(gradient_most, layer_parameters(layer));
     }
@@ -122,6 +102,7 @@ static void take_buffers(struct net *net) {
     float *brief = arena_take(&net->arena, brief_most, sizeof(float));
     for (int i = 0; i < net->model->layer_count; i++)
         net->nodes[i].pass.brief = brief;
+    return !train || net_take_places(net);
 }
 
 // What stays the same from pass to pass.
@@ -147,16 +128,29 @@ static void connect_passes(struct net *net) {
     }
 }
 
+// Outputs that do not stay in the caches from the forward to the backward pass had better be made
+// again from what is read there anyway.
+static bool remakes_pay(const struct net *net) {
+    size_t outputs = 0;
+    for (int i = 1; i < net->model->layer_count; i++) {
+        const struct layer *layer = &net->model->layers[i];
+        if (layer->exchange) // what is on its way to another partition must stay (net_wire)
+            return false;
+        outputs += shape_size(layer->out);
+    }
+    return net->mode == NET_TRAIN && outputs * (size_t)net->most >= REMAKE_LEAST;
+}
+
 static bool measure_arena(struct net *net, const struct model *model, int most,
                           enum net_mode mode) {
     *net = (struct net){.model = model, .most = most, .mode = mode};
     net->nodes = mem_zeroed((size_t)model->layer_count, sizeof *net->nodes);
     if (!net->nodes || !mark_nodes(model, mode, net->nodes))
         return false;
+    net->remakes = remakes_pay(net);
     if (mode == NET_TRAIN)
         net_lend(net);
-    take_buffers(net);
-    return true;
+    return take_buffers(net);
 }
 
 size_t net_bytes(const struct model *model, int most, enum net_mode mode) {
@@ -173,14 +167,13 @@ int net_open(struct net **out, const struct model *model, const struct kernels *
     struct net *net = mem_zeroed(1, sizeof *net);
     if (!net)
         return error_nomem(err);
-    if (!measure_arena(net, model, most, mode) || !arena_open(&net->arena)) {
+    if (!measure_arena(net, model, most, mode) || !arena_open(&net->arena) || !take_buffers(net)) {
         size_t bytes = net->arena.overflow ? SIZE_MAX : net->arena.used;
         net_close(net);
         return error_set(err, STATUS_IO,
                          "out of memory: a context for %d samples of %s needs %zu bytes", most,
                          model->name, bytes);
     }
-    take_buffers(net);
     net_connect_lent(net);
     net->kernels = kernels;
     connect_passes(net);
