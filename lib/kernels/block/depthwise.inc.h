@@ -35,65 +35,86 @@ struct depthwise_view {
     bool relu;
 };
 
+__attribute__((always_inline)) static inline void
+depthwise_see(vector *seen, int columns, const float *from, size_t run, int count) {
+#pragma GCC unroll 6
+    for (int k = 0; k < columns; k++)
+        seen[k] = load_part(from + (size_t)k * run, count);
+}
+
+// Adds what a row of taps sees from `from` on. near: results lie as close as taps do, so that each
+// sees what the one before it does but for one; then there are at most 3 columns.
+__attribute__((always_inline)) static inline void
+depthwise_taps(int columns, int pixels, bool near, const struct depthwise_view *v,
+               const float *from, const float *weights, vector *sum, int count) {
+    vector seen[3 + DEPTHWISE_PIXELS - 1];
+    if (near)
+        depthwise_see(seen, columns + pixels - 1, from, v->run, count);
+#pragma GCC unroll 3
+    for (int kx = 0; kx < columns; kx++) {
+        vector weight = load_part(weights + kx * v->weight, count);
+#pragma GCC unroll 4
+        for (int p = 0; p < pixels; p++) {
+            size_t at = (size_t)kx * v->run + (size_t)p * v->from_next;
+            sum[p] += weight * (near ? seen[kx + p] : load_part(from + at, count));
+        }
+    }
+}
+
 __attribute__((always_inline)) static inline void depthwise_vector(int rows, int columns,
-                                                                   int pixels,
+                                                                   int pixels, bool near,
                                                                    const struct depthwise_view *v,
                                                                    size_t i, int count) {
     vector sum[DEPTHWISE_PIXELS], zero = {0};
+    const float *from = v->from + i, *weights = v->weights + i;
+    float *to = apart_to(v->to + i);
 #pragma GCC unroll 4
     for (int p = 0; p < pixels; p++)
         sum[p] = load_part(v->begin + i, count);
 #pragma GCC unroll 3
-    for (int ky = 0; ky < rows; ky++) {
-        const float *from = v->from + (size_t)ky * v->from_row + i;
-        const float *weights = v->weights + ky * v->weight_row + (ptrdiff_t)i;
-#pragma GCC unroll 3
-        for (int kx = 0; kx < columns; kx++) {
-            vector weight = load_part(weights + kx * v->weight, count);
-#pragma GCC unroll 4
-            for (int p = 0; p < pixels; p++)
-                sum[p] += weight *
-                          load_part(from + (size_t)kx * v->run + (size_t)p * v->from_next, count);
-        }
-    }
+    for (int ky = 0; ky < rows; ky++, from += v->from_row, weights += v->weight_row)
+        depthwise_taps(columns, pixels, near, v, apart(from), apart(weights), sum, count);
 #pragma GCC unroll 4
     for (int p = 0; p < pixels; p++)
-        store_part(v->to + (size_t)p * v->to_next + i,
+        store_part(to + (size_t)p * v->to_next,
                    v->relu ? (vector)((vector_int)sum[p] & ~(sum[p] < zero)) : sum[p], count);
 }
 
 // The last vector overlaps the one before, where part of it is all there is left.
-__attribute__((always_inline)) static inline void depthwise_run(int rows, int columns, int pixels,
-                                                                const struct depthwise_view *v) {
+__attribute__((always_inline)) static inline void
+depthwise_run(int rows, int columns, int pixels, bool near, const struct depthwise_view *v) {
     if (v->run < LANES) {
-        depthwise_vector(rows, columns, pixels, v, 0, (int)v->run);
+        depthwise_vector(rows, columns, pixels, near, v, 0, (int)v->run);
         return;
     }
     for (size_t i = 0; i + LANES < v->run; i += LANES)
-        depthwise_vector(rows, columns, pixels, v, i, LANES);
-    depthwise_vector(rows, columns, pixels, v, v->run - LANES, LANES);
+        depthwise_vector(rows, columns, pixels, near, v, i, LANES);
+    depthwise_vector(rows, columns, pixels, near, v, v->run - LANES, LANES);
 }
 
 __attribute__((always_inline)) static inline void
-depthwise_pixels(int rows, int columns, struct depthwise_view v, int count) {
+depthwise_pixels(int rows, int columns, bool near, struct depthwise_view v, int count) {
     for (; count >= DEPTHWISE_PIXELS; count -= DEPTHWISE_PIXELS) {
-        depthwise_run(rows, columns, DEPTHWISE_PIXELS, &v);
+        depthwise_run(rows, columns, DEPTHWISE_PIXELS, near, &v);
         v.from += DEPTHWISE_PIXELS * v.from_next, v.to += DEPTHWISE_PIXELS * v.to_next;
     }
     for (; count >= 2; count -= 2) {
-        depthwise_run(rows, columns, 2, &v);
+        depthwise_run(rows, columns, 2, near, &v);
         v.from += 2 * v.from_next, v.to += 2 * v.to_next;
     }
     if (count > 0)
-        depthwise_run(rows, columns, 1, &v);
+        depthwise_run(rows, columns, 1, near, &v);
 }
 
 // What is seen of kernels of 3, inside a picture and at its borders, is unrolled.
 typedef void depthwise_function(const struct depthwise_view *, int count);
 
 #define DEPTHWISE(rows, columns)                                                                   \
-    static void depthwise_##rows##columns(const struct depthwise_view *v, int count) {             \
-        depthwise_pixels(rows, columns, *v, count);                                                \
+    static void depthwise_far_##rows##columns(const struct depthwise_view *v, int count) {         \
+        depthwise_pixels(rows, columns, false, *v, count);                                         \
+    }                                                                                              \
+    static void depthwise_near_##rows##columns(const struct depthwise_view *v, int count) {        \
+        depthwise_pixels(rows, columns, true, *v, count);                                          \
     }
 DEPTHWISE(1, 1)
 DEPTHWISE(1, 2)
@@ -106,18 +127,21 @@ DEPTHWISE(3, 2)
 DEPTHWISE(3, 3)
 #undef DEPTHWISE
 
-static depthwise_function *const depthwise_of[3][3] = {
-    {depthwise_11, depthwise_12, depthwise_13},
-    {depthwise_21, depthwise_22, depthwise_23},
-    {depthwise_31, depthwise_32, depthwise_33},
-};
+#define DEPTHWISE(way)                                                                             \
+    {                                                                                              \
+        {depthwise_##way##_11, depthwise_##way##_12, depthwise_##way##_13},                        \
+            {depthwise_##way##_21, depthwise_##way##_22, depthwise_##way##_23},                    \
+            {depthwise_##way##_31, depthwise_##way##_32, depthwise_##way##_33},                    \
+    }
+static depthwise_function *const depthwise_of[2][3][3] = {DEPTHWISE(far), DEPTHWISE(near)};
+#undef DEPTHWISE
 
 static void depthwise_results(const struct depthwise_view *v, int count) {
     bool some = v->rows > 0 && v->columns > 0;
     if (some && v->rows <= 3 && v->columns <= 3)
-        depthwise_of[v->rows - 1][v->columns - 1](v, count);
+        depthwise_of[v->from_next == v->run][v->rows - 1][v->columns - 1](v, count);
     else
-        depthwise_pixels(v->rows, v->columns, *v, count);
+        depthwise_pixels(v->rows, v->columns, false, *v, count);
 }
 
 // Row `i` of a run, and the columns of another, of one block.

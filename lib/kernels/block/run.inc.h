@@ -41,6 +41,18 @@ __attribute__((always_inline)) static inline void store_part_int(int32_t *at, ve
     store_part((float *)(void *)at, (vector)value, count);
 }
 
+// The same address, of which the compiler does not know how it came about: otherwise it keeps one
+// for each of n x n vectors, more than there are registers.
+__attribute__((always_inline)) static inline const float *apart(const float *at) {
+    __asm__("" : "+r"(at));
+    return at;
+}
+
+__attribute__((always_inline)) static inline float *apart_to(float *at) {
+    __asm__("" : "+r"(at));
+    return at;
+}
+
 // Where `mask` has all bits set, a; where none, b. GCC's C has no ?: for vectors.
 __attribute__((always_inline)) static inline vector_int choose_int(vector_int mask, vector_int a,
                                                                    vector_int b) {

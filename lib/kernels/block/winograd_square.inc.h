@@ -4,19 +4,8 @@
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_SQUARE_INC_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_SQUARE_INC_H
 
+#include "kernels/block/run.inc.h"
 #include "kernels/block/winograd_transform.inc.h"
-
-// The same address, of which the compiler does not know how it came about: otherwise it keeps one
-// for each of n x n vectors, more than there are registers.
-INLINE const float *apart(const float *at) {
-    __asm__("" : "+r"(at));
-    return at;
-}
-
-INLINE float *apart_to(float *at) {
-    __asm__("" : "+r"(at));
-    return at;
-}
 
 // ---- Data.
 
