@@ -355,7 +355,7 @@ static void tell_ready(const struct net *net, const struct layer *layer) {
 static void backward_stack(struct net *net, struct node *node) {
     const struct progress *p = &net->progress;
     struct node *next = shown_to(net, node), *first = &net->nodes[node->first];
-    for (int i = first->remakes; i > 0; i = net->nodes[i].remakes_next)
+    for (int i = first->remade_first; i > 0; i = net->nodes[i].remade_next)
         remake(net, &net->nodes[i], whole_pass(net));
     for (int part = 0; part < part_count(net, node); part++) {
         if (next)

@@ -55,8 +55,8 @@ struct node {
     bool summed;     // it is that input
     bool early;      // the stack before has it measure each part; see net_sees_together
     bool remade; // y, which it begins its stack with, is made again for each part that goes back;
-    int remakes; // or, 0: none, the first of those made again before its stack goes back,
-    int remakes_next;   // and the one after this
+    int remade_first;   // or, 0: none, the first of those made again before its stack goes back,
+    int remade_next;    // and the one after this
     bool y_brief;       // y is read within its stack only, and before the next part:
     bool dy_brief;      // all parts lie in one place. The same of dy
     size_t kept_sample; // floats of `kept` for each sample
@@ -87,6 +87,7 @@ struct net {
     float *block_gradient; // of one layer, from any block but the first
     enum net_mode mode;
     int most;
+    bool turns;           // buffers may lie in one place by turns
     bool remakes;         // outputs that can be made again are not kept
     bool adds;            // the gradient, to what is there
     int n, lanes, blocks; // of the pass in hand: samples; see net_lanes; of all samples
@@ -147,6 +148,11 @@ bool net_take_places(struct net *net);
 
 // Whether the outputs of layer i are made anew for the backward pass, for any number of samples.
 bool net_remakes(const struct net *net, int i);
+
+// Floats of the outputs of layer i, at most; and the last layer that reads them, or of those that
+// write error gradients of them the last; 0: there is none.
+size_t net_output_size(const struct net *net, int i);
+int net_last_reader(const struct net *net, int i, bool writes);
 
 // Decides which error gradients lie in those of a sum, and where all have their buffers connects
 // them.

@@ -12,6 +12,20 @@ size_t net_input_size(const struct net *net, const struct node *reader, const st
     return (size_t)places * shape_size(net->model->layers[layer->from[j]].out);
 }
 
+size_t net_output_size(const struct net *net, int i) {
+    int places = net->nodes[i].blocked ? layout_places_most(net->most) : net->most;
+    return (size_t)places * shape_size(net->model->layers[i].out);
+}
+
+int net_last_reader(const struct net *net, int i, bool writes) {
+    for (int r = net->model->layer_count - 1; r > i; r--)
+        for (int j = 0; j < net->model->layers[r].from_count; j++)
+            if (net_from(net, &net->model->layers[r], j)->fused.source == i &&
+                (!writes || net->nodes[r].wanted))
+                return r;
+    return 0;
+}
+
 // --- stacks -------------------------------------------------------------------------
 
 // A block of more outputs than BLOCK_FLOATS has left the cache when the next layer reads it. Then
@@ -136,20 +150,17 @@ static void part_stacks(struct net *net) {
 
 // Before the stack that is the first to go back of those that read it.
 static void remake_for_readers(struct net *net, int i) {
-    struct node *node = &net->nodes[i];
-    for (int r = net->model->layer_count - 1; r > i; r--)
-        for (int j = 0; j < net->model->layers[r].from_count; j++)
-            if (net_from(net, &net->model->layers[r], j)->fused.source == i) {
-                struct node *first = &net->nodes[net->nodes[r].first];
-                node->remakes_next = first->remakes;
-                first->remakes = i;
-                return;
-            }
+    int reader = net_last_reader(net, i, false);
+    if (reader == 0)
+        return;
+    struct node *first = &net->nodes[net->nodes[reader].first];
+    net->nodes[i].remade_next = first->remade_first;
+    first->remade_first = i;
 }
 
 static void lay_remakes(struct net *net) {
     for (int i = 0; i < net->model->layer_count; i++)
-        net->nodes[i].remakes = 0;
+        net->nodes[i].remade_first = 0;
     for (int i = 0; i < net->model->layer_count; i++)
         if (net_remakes(net, i) && !net->nodes[i].remade)
             remake_for_readers(net, i);

@@ -63,12 +63,10 @@ static size_t take_turned(struct net *net, struct node *node, const struct layer
     return sum;
 }
 
-static void take_outputs(struct net *net, struct node *node, const struct layer *layer,
-                         int places) {
-    if (node->fused.within)
-        node->y = net_from(net, layer, 0)->y;
-    else if (layer->type->forward && !net_remakes(net, layer->index))
-        node->y = arena_take(&net->arena, (size_t)places * shape_size(layer->out), sizeof(float));
+static void take_outputs(struct net *net, struct node *node, const struct layer *layer) {
+    int i = layer->index;
+    if (layer->type->forward && !node->fused.within && !net_remakes(net, i))
+        node->y = arena_take(&net->arena, net_output_size(net, i), sizeof(float));
 }
 
 static size_t larger_size(size_t a, size_t b) {
@@ -88,7 +86,7 @@ static bool take_buffers(struct net *net) {
         if (layer->type->scratch && !node->fused.within)
             layer->type->scratch(layer, places, train, &kept, &brief);
         brief_most = larger_size(brief_most, brief);
-        take_outputs(net, node, layer, places);
+        take_outputs(net, node, layer);
         node->kept = arena_take(&net->arena, kept, sizeof(float));
         if (net_sees_together(net, layer))
             node->common =
@@ -111,6 +109,10 @@ static void connect_passes(struct net *net) {
         struct node *node = &net->nodes[i];
         struct pass *pass = &node->pass;
         pass->layer = &net->model->layers[i];
+        if (node->fused.within) {
+            node->y = net->nodes[node->fused.source].y;
+            node->dy = net->nodes[node->fused.source].dy;
+        }
         pass->kernels = net->kernels;
         pass->trains = net->mode == NET_TRAIN;
         pass->act = node->fused.act;
@@ -128,17 +130,21 @@ static void connect_passes(struct net *net) {
     }
 }
 
+// What is on its way to another partition must stay as it is (net_wire).
+static bool may_take_turns(const struct model *model) {
+    for (int i = 0; i < model->layer_count; i++)
+        if (model->layers[i].exchange)
+            return false;
+    return true;
+}
+
 // Outputs that do not stay in the caches from the forward to the backward pass had better be made
 // again from what is read there anyway.
 static bool remakes_pay(const struct net *net) {
     size_t outputs = 0;
-    for (int i = 1; i < net->model->layer_count; i++) {
-        const struct layer *layer = &net->model->layers[i];
-        if (layer->exchange) // what is on its way to another partition must stay (net_wire)
-            return false;
-        outputs += shape_size(layer->out);
-    }
-    return net->mode == NET_TRAIN && outputs * (size_t)net->most >= REMAKE_LEAST;
+    for (int i = 1; i < net->model->layer_count; i++)
+        outputs += shape_size(net->model->layers[i].out);
+    return net->mode == NET_TRAIN && net->turns && outputs * (size_t)net->most >= REMAKE_LEAST;
 }
 
 static bool measure_arena(struct net *net, const struct model *model, int most,
@@ -147,6 +153,7 @@ static bool measure_arena(struct net *net, const struct model *model, int most,
     net->nodes = mem_zeroed((size_t)model->layer_count, sizeof *net->nodes);
     if (!net->nodes || !mark_nodes(model, mode, net->nodes))
         return false;
+    net->turns = may_take_turns(model);
     net->remakes = remakes_pay(net);
     if (mode == NET_TRAIN)
         net_lend(net);

@@ -4,7 +4,6 @@
 // .remakes); others have places of their own.
 #include <stdlib.h>
 
-#include "model/layout.h"
 #include "model/net_inside.h"
 
 enum { LINE = MEM_ALIGN / sizeof(float) };
@@ -26,7 +25,6 @@ struct room {
 // different stages does so however these are passed.
 struct places {
     struct net *net;
-    bool turns;         // false: each has a place of its own
     int *stage, *until; // of each layer; and where its error gradients are read last
     struct room *rooms;
     size_t count, floats; // of rooms; of all of them
@@ -63,14 +61,9 @@ static void find_stages(struct places *places) {
 
 // The last of the stages in which somebody reads outputs of layer i, or writes error gradients of
 // it; its own: the loss does.
-static int last_reader(const struct places *places, int i, bool wanted) {
-    const struct net *net = places->net;
-    for (int r = net->model->layer_count - 1; r > i; r--)
-        for (int j = 0; j < net->model->layers[r].from_count; j++)
-            if (source_of(net, net->model->layers[r].from[j]) == i &&
-                (!wanted || net->nodes[r].wanted))
-                return places->stage[r];
-    return places->stage[i];
+static int last_reading(const struct places *places, int i, bool writes) {
+    int reader = net_last_reader(places->net, i, writes);
+    return places->stage[reader > 0 ? reader : i];
 }
 
 // The life of what is written in stage `from` of the backward pass and read down to stage `to`.
@@ -107,15 +100,10 @@ static void want_branches(struct places *places, struct node *node, const struct
     }
 }
 
-static size_t output_size(const struct net *net, int i) {
-    int places = net->nodes[i].blocked ? layout_places_most(net->most) : net->most;
-    return (size_t)places * shape_size(net->model->layers[i].out);
-}
-
 // Made once for the forward pass, and once for the backward pass.
 static void want_outputs(struct places *places, int i) {
-    int stage = places->stage[i], last = last_reader(places, i, false);
-    struct room *room = want_room(places, output_size(places->net, i), &places->net->nodes[i].y,
+    int stage = places->stage[i], last = last_reading(places, i, false);
+    struct room *room = want_room(places, net_output_size(places->net, i), &places->net->nodes[i].y,
                                   (struct life){stage, last});
     room->lives[room->count++] = backwards(places, last, stage);
 }
@@ -127,15 +115,15 @@ static void want_rooms(struct places *places) {
         if (source_of(net, i) == i && net_remakes(net, i))
             want_outputs(places, i);
         if (source_of(net, i) == i && node->wanted && !node->borrows && !node->fused.over)
-            want_room(places, output_size(net, i), &node->dy,
-                      backwards(places, last_reader(places, i, true), places->until[i]));
+            want_room(places, net_output_size(net, i), &node->dy,
+                      backwards(places, last_reading(places, i, true), places->until[i]));
         if (node->wanted)
             want_branches(places, node, &net->model->layers[i]);
     }
 }
 
-static bool meet(const struct places *places, const struct room *a, const struct room *b) {
-    bool found = !places->turns;
+static bool meet(const struct net *net, const struct room *a, const struct room *b) {
+    bool found = !net->turns;
     for (int i = 0; i < a->count; i++)
         for (int j = 0; j < b->count; j++)
             found |= a->lives[i].first <= b->lives[j].last && b->lives[j].first <= a->lives[i].last;
@@ -148,7 +136,7 @@ static const struct room *who_is_at(const struct places *places, size_t count,
                                     const struct room *room) {
     const struct room *found = NULL;
     for (const struct room *other = places->rooms; other < places->rooms + count; other++)
-        if (meet(places, room, other) && other->at < room->at + room->floats &&
+        if (meet(places->net, room, other) && other->at < room->at + room->floats &&
             room->at < other->at + other->floats &&
             (!found || found->at + found->floats < other->at + other->floats))
             found = other;
@@ -192,20 +180,10 @@ static void tell_places(const struct places *places) {
     for (size_t i = 0; i < places->count; i++)
         *places->rooms[i].place = base ? base + places->rooms[i].at : NULL;
     for (int i = 0; i < net->model->layer_count; i++) {
-        struct node *node = &net->nodes[i], *source = &net->nodes[source_of(net, i)];
-        if (source == node && node->wanted && !node->borrows && node->fused.over)
+        struct node *node = &net->nodes[i];
+        if (node->wanted && !node->borrows && node->fused.over)
             node->dy = node->y;
-        else if (source != node)
-            node->y = source->y, node->dy = source->dy;
     }
-}
-
-// What is on its way to another partition must stay as it is (net_wire).
-static bool may_take_turns(const struct model *model) {
-    for (int i = 0; i < model->layer_count; i++)
-        if (model->layers[i].exchange)
-            return false;
-    return true;
 }
 
 bool net_take_places(struct net *net) {
@@ -214,7 +192,6 @@ bool net_take_places(struct net *net) {
         rooms += (size_t)net->model->layers[i].from_count;
     struct places places = {
         .net = net,
-        .turns = may_take_turns(net->model),
         .stage = mem_zeroed(layers, sizeof *places.stage),
         .until = mem_zeroed(layers, sizeof *places.until),
         .rooms = mem_zeroed(rooms, sizeof *places.rooms),

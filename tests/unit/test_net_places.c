@@ -1,5 +1,5 @@
 // Outputs that are made again, and error gradients that lie in one place by turns, change nothing:
-// a context for many samples, which keeps little, has the scores and gradients of one for few,
+// a context for many samples, which keeps little, has the gradients of one for few,
 // which keeps all; and it takes less memory.
 #include <stdlib.h>
 

@@ -35,6 +35,7 @@ struct depthwise_view {
     bool relu;
 };
 
+// What so many taps beside each other see.
 __attribute__((always_inline)) static inline void
 depthwise_see(vector *seen, int columns, const float *from, size_t run, int count) {
 #pragma GCC unroll 6
@@ -127,14 +128,15 @@ DEPTHWISE(3, 2)
 DEPTHWISE(3, 3)
 #undef DEPTHWISE
 
-#define DEPTHWISE(way)                                                                             \
+#define DEPTHWISE_TABLE(way)                                                                       \
     {                                                                                              \
         {depthwise_##way##_11, depthwise_##way##_12, depthwise_##way##_13},                        \
             {depthwise_##way##_21, depthwise_##way##_22, depthwise_##way##_23},                    \
             {depthwise_##way##_31, depthwise_##way##_32, depthwise_##way##_33},                    \
     }
-static depthwise_function *const depthwise_of[2][3][3] = {DEPTHWISE(far), DEPTHWISE(near)};
-#undef DEPTHWISE
+static depthwise_function *const depthwise_of[2][3][3] = {DEPTHWISE_TABLE(far),
+                                                          DEPTHWISE_TABLE(near)};
+#undef DEPTHWISE_TABLE
 
 static void depthwise_results(const struct depthwise_view *v, int count) {
     bool some = v->rows > 0 && v->columns > 0;
