@@ -13,10 +13,12 @@ struct row {
 
 struct batcher {
     struct predictor *predictor;
-    int batch;
+    batcher_told *told;
+    void *self;
     pthread_mutex_t lock; // of all below
     pthread_cond_t came;
     struct row closed, open; // requests that wait for `open`, and for a pass
+    int waiting;             // samples of those that are open, which nobody has taken
     bool ends;
     struct hand *hands; // the threads
     int threads, started;
@@ -49,20 +51,24 @@ static void open_ask(struct batcher *b) {
     struct ask *ask = row_take(&b->closed);
     pthread_mutex_unlock(&b->lock);
     bool any = ask->open(ask) && ask->count > 0;
-    if (!any)
+    if (!any) {
         ask->done(ask);
+        b->told(b->self);
+    }
     pthread_mutex_lock(&b->lock);
     if (!any)
         return;
     ask->taken = 0;
     ask->left = ask->count;
+    b->waiting += ask->count;
     row_put(&b->open, ask);
 }
 
-// The oldest samples, at most a batch.
+// The oldest samples, those of a pass.
 static int take_samples(struct batcher *b, struct hand *hand) {
-    int n = 0;
-    while (b->open.first && n < b->batch) {
+    int n = 0, most = predictor_first(b->predictor, b->waiting);
+    b->waiting -= most;
+    while (n < most) {
         struct ask *ask = b->open.first;
         hand->asks[n] = ask;
         hand->samples[n++] = &ask->samples[ask->taken++];
@@ -84,14 +90,17 @@ static void score_samples(struct batcher *b, struct hand *hand, int n) {
 }
 
 // Each request whose last sample was among these is done.
-static void leave_samples(struct batcher *b, const struct hand *hand, int n) {
-    for (int i = 0; i < n; i++) {
-        pthread_mutex_lock(&b->lock);
-        bool last = --hand->asks[i]->left == 0;
-        pthread_mutex_unlock(&b->lock);
-        if (last)
-            hand->asks[i]->done(hand->asks[i]);
-    }
+static void leave_samples(struct batcher *b, struct hand *hand, int n) {
+    int done = 0;
+    pthread_mutex_lock(&b->lock);
+    for (int i = 0; i < n; i++)
+        if (--hand->asks[i]->left == 0)
+            hand->asks[done++] = hand->asks[i];
+    pthread_mutex_unlock(&b->lock);
+    for (int i = 0; i < done; i++)
+        hand->asks[i]->done(hand->asks[i]);
+    if (done > 0)
+        b->told(b->self);
 }
 
 // Until there are samples, which it has found of all requests, with the lock. False: there will be
@@ -123,9 +132,10 @@ static void *work(void *argument) {
 }
 
 static int start_hand(struct batcher *b, struct hand *hand, struct error *err) {
+    size_t most = (size_t)predictor_batch(b->predictor);
     hand->batcher = b;
-    hand->samples = mem_array((size_t)b->batch, sizeof(struct predictor_sample *));
-    hand->asks = mem_array((size_t)b->batch, sizeof(struct ask *));
+    hand->samples = mem_array(most, sizeof(struct predictor_sample *));
+    hand->asks = mem_array(most, sizeof(struct ask *));
     if (!hand->samples || !hand->asks)
         return error_nomem(err);
     if (pthread_create(&hand->thread, NULL, work, hand))
@@ -144,13 +154,14 @@ static int start_hands(struct batcher *b, struct error *err) {
     return status;
 }
 
-int batcher_open(struct batcher **out, struct predictor *predictor, int threads,
-                 struct error *err) {
+int batcher_open(struct batcher **out, struct predictor *predictor, int threads, batcher_told *told,
+                 void *self, struct error *err) {
     struct batcher *b = mem_zeroed(1, sizeof *b);
     if (!b)
         return error_nomem(err);
     b->predictor = predictor;
-    b->batch = predictor_batch(predictor);
+    b->told = told;
+    b->self = self;
     b->closed.end = &b->closed.first;
     b->open.end = &b->open.first;
     pthread_mutex_init(&b->lock, NULL);

@@ -25,8 +25,12 @@ struct ask {
     struct ask *next;
 };
 
+// Told by a thread of the batcher when requests are done, of all that were in a pass at once.
+typedef void batcher_told(void *self);
+
 // STATUS_IO: out of memory, or no thread could be started.
-int batcher_open(struct batcher **out, struct predictor *predictor, int threads, struct error *err);
+int batcher_open(struct batcher **out, struct predictor *predictor, int threads, batcher_told *told,
+                 void *self, struct error *err);
 void batcher_put(struct batcher *batcher, struct ask *ask);
 // Waits until all requests are done.
 void batcher_close(struct batcher *batcher);

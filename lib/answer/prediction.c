@@ -89,7 +89,6 @@ static void tell_failed(struct request *request, int index) {
 
 void prediction_done(struct ask *ask) {
     struct request *request = (struct request *)ask;
-    struct service *service = request->service;
     int failed = find_failed(ask);
     if (failed >= 0) {
         tell_failed(request, failed);
@@ -99,5 +98,4 @@ void prediction_done(struct ask *ask) {
     }
     request->answered = true;
     MHD_resume_connection(request->connection); // and the request may be gone
-    service_wake(service);
 }

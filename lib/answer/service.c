@@ -38,6 +38,14 @@ static int sharing_threads(const struct service_config *config) {
     return work < SHARED_WORK ? 1 : config->threads;
 }
 
+// Connections that were suspended go on.
+static void wake_up(void *self) {
+    const struct service *service = self;
+    const uint64_t one = 1;
+    while (write(service->wake, &one, sizeof one) < 0 && errno == EINTR)
+        continue;
+}
+
 int service_open(struct service **out, const struct service_config *config, int fd,
                  struct error *err) {
     struct service *service = mem_zeroed(1, sizeof *service);
@@ -52,7 +60,8 @@ int service_open(struct service **out, const struct service_config *config, int 
                                    : predictor_open(&service->predictor, &config->scoring,
                                                     sharing_threads(config), err);
     if (!status)
-        status = batcher_open(&service->batcher, service->predictor, config->threads, err);
+        status = batcher_open(&service->batcher, service->predictor, config->threads, wake_up,
+                              service, err);
     if (!status)
         status = start_daemon(service, err);
     if (status) {
@@ -78,12 +87,6 @@ void service_close(struct service *service) {
         close(service->wake);
     predictor_close(service->predictor);
     free(service);
-}
-
-void service_wake(struct service *service) {
-    const uint64_t one = 1;
-    while (write(service->wake, &one, sizeof one) < 0 && errno == EINTR)
-        continue;
 }
 
 // Waits for news, and answers what can be answered.

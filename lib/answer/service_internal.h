@@ -77,9 +77,6 @@ void request_completed(void *self, struct MHD_Connection *connection, void **con
 bool prediction_open(struct ask *ask);
 void prediction_done(struct ask *ask);
 
-// Connections that were suspended go on: for any thread.
-void service_wake(struct service *service);
-
 // {"error": why}, to be freed with free(); NULL when out of memory.
 char *error_text(const char *why);
 
@@ -89,7 +86,7 @@ struct service {
     struct service_config config;
     struct body_limits limits;
     int fd;   // listens; -1: no more
-    int wake; // an eventfd, written when a connection goes on
+    int wake; // an eventfd, written when connections go on
     struct MHD_Daemon *daemon;
     struct predictor *predictor;
     struct batcher *batcher;

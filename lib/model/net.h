@@ -31,6 +31,9 @@ size_t net_bytes(const struct model *model, int most, enum net_mode mode);
 // "the working sets for the operations fit in the L3 cache" (Adam 3.2.4), and in the L2 cache
 // where they can; n: all.
 int net_part(const struct model *model, const struct kernels *kernels, int n);
+// How many of n samples that are to be predicted a net should pass first: all, or, where a rest
+// that fills no vector is faster by itself, those before it.
+int net_first(const struct model *model, const struct kernels *kernels, int n);
 // The most samples of a pass, and the floats of each.
 int net_most(const struct net *net);
 size_t net_sample(const struct net *net);

@@ -19,6 +19,7 @@ struct seat {
 struct predictor {
     struct scoring scoring;
     _Atomic uint64_t passes;
+    _Atomic int *first;   // of so many samples; 0: not reckoned yet, which may be done twice
     pthread_mutex_t lock; // of all below
     int under_way;        // calls
     struct seat *free;    // seats that nobody has
@@ -52,6 +53,10 @@ int predictor_open(struct predictor **out, const struct scoring_config *config, 
     struct scoring_config few = *config;
     few.few = true;
     int status = scoring_open(&p->scoring, &few, err);
+    if (!status) {
+        p->first = mem_zeroed((size_t)predictor_batch(p) + 1, sizeof *p->first);
+        status = p->first ? STATUS_OK : error_nomem(err);
+    }
     if (!status && threads > 1)
         status = open_seat(p, &p->shared, threads, err);
     if (status)
@@ -72,12 +77,23 @@ void predictor_close(struct predictor *p) {
         close_seat(seat);
     }
     scoring_close(&p->scoring);
+    free(p->first);
     pthread_mutex_destroy(&p->lock);
     free(p);
 }
 
 int predictor_batch(const struct predictor *p) {
     return p->scoring.config.batch;
+}
+
+int predictor_first(struct predictor *p, int count) {
+    const struct scoring_config *config = &p->scoring.config;
+    int n = count < config->batch ? count : config->batch, first = atomic_load(&p->first[n]);
+    if (first == 0) {
+        first = net_first(config->model, config->kernels, n);
+        atomic_store(&p->first[n], first);
+    }
+    return first;
 }
 
 size_t predictor_values(const struct predictor *p) {
@@ -153,9 +169,11 @@ static void score_batch(struct predictor *p, struct seat *seat,
 int predictor_score(struct predictor *p, struct predictor_sample *const *samples, int count,
                     struct error *err) {
     struct seat *seat;
-    int batch = predictor_batch(p), status = take_seat(p, &seat, count, err);
-    for (int i = 0; i < count && !status; i += batch)
-        score_batch(p, seat, samples + i, count - i < batch ? count - i : batch);
+    int status = take_seat(p, &seat, count, err);
+    for (int i = 0, n; i < count && !status; i += n) {
+        n = predictor_first(p, count - i);
+        score_batch(p, seat, samples + i, n);
+    }
     leave_seat(p, seat);
     return status;
 }

@@ -21,6 +21,8 @@ void predictor_close(struct predictor *predictor);
 
 // Samples of a pass at most.
 int predictor_batch(const struct predictor *predictor);
+// Of so many samples that wait, those that had better pass first (net_first); any thread may ask.
+int predictor_first(struct predictor *predictor, int count);
 // Floats of a sample, channels x height x width.
 size_t predictor_values(const struct predictor *predictor);
 
@@ -37,7 +39,7 @@ struct predictor_sample {
     struct error why;    // when the status is not STATUS_OK
 };
 
-// Scores the samples in their order, in passes of predictor_batch; each has its own status.
+// Scores the samples in their order, in passes of predictor_first; each has its own status.
 // STATUS_IO: out of memory before the first.
 int predictor_score(struct predictor *predictor, struct predictor_sample *const *samples, int count,
                     struct error *err);

@@ -8,11 +8,11 @@
 // and the 99th percentile of their times in milliseconds.
 #include <errno.h>
 #include <netdb.h>
-#include <poll.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -96,7 +96,7 @@ static int in_order(const void *a, const void *b) {
 
 struct asker {
     struct line *lines;
-    struct pollfd *polled;
+    int epoll;
     int connections, files;
     struct text *texts;
     double rate; // 0: without pause
@@ -126,42 +126,52 @@ static double ask_due(struct asker *a, double now) {
     return idle ? due - now : PATIENCE;
 }
 
-static void hear_answers(struct asker *a) {
+// Those that come within `wait` seconds.
+static void hear_answers(struct asker *a, double wait) {
+    struct epoll_event heard[CONNECTIONS];
+    struct timespec most = {.tv_sec = (time_t)wait};
+    most.tv_nsec = (long)((wait - (double)most.tv_sec) * 1e9);
+    int count = epoll_pwait2(a->epoll, heard, CONNECTIONS, &most, NULL);
+    if (count < 0)
+        fail("epoll_pwait2");
     double now = clock_seconds();
-    for (int i = 0; i < a->connections; i++)
-        if ((a->polled[i].revents & (POLLIN | POLLHUP)) && take_answer(&a->lines[i]))
-            a->times[a->answers++] = now - a->lines[i].since;
+    for (int i = 0; i < count; i++)
+        if (take_answer(heard[i].data.ptr))
+            a->times[a->answers++] = now - ((struct line *)heard[i].data.ptr)->since;
 }
 
 // Until then, or the first answer. Gives the seconds that it took.
 static double ask_for(struct asker *a, double seconds) {
     double now = a->begin = clock_seconds();
     while ((now < a->begin + seconds && a->answers < TIMES - CONNECTIONS) || a->answers == 0) {
-        double wait = ask_due(a, now);
-        struct timespec most = {.tv_sec = (time_t)wait};
-        most.tv_nsec = (long)((wait - (double)most.tv_sec) * 1e9);
-        if (ppoll(a->polled, (nfds_t)a->connections, &most, NULL) < 0)
-            fail("ppoll");
-        hear_answers(a);
+        hear_answers(a, ask_due(a, now));
         now = clock_seconds();
     }
     return now - a->begin;
 }
 
+static void open_line(struct asker *a, struct line *line, const struct addrinfo *at) {
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = line};
+    line->fd = dial(at);
+    if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, line->fd, &event))
+        fail("epoll_ctl");
+}
+
 static void open_asker(struct asker *a, char **argv) {
     static struct line lines[CONNECTIONS];
-    static struct pollfd polled[CONNECTIONS];
     static double times[TIMES];
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *at;
-    a->lines = lines, a->polled = polled, a->times = times;
+    a->lines = lines, a->times = times;
+    a->epoll = epoll_create1(EPOLL_CLOEXEC);
     a->texts = calloc((size_t)a->files, sizeof *a->texts);
-    if (!a->texts || a->connections > CONNECTIONS || getaddrinfo(argv[1], argv[2], &hints, &at))
+    if (!a->texts || a->epoll < 0 || a->connections > CONNECTIONS ||
+        getaddrinfo(argv[1], argv[2], &hints, &at))
         fail("cannot begin");
     for (int i = 0; i < a->files; i++)
         a->texts[i] = request_of(argv[6 + i]);
     for (int i = 0; i < a->connections; i++)
-        polled[i] = (struct pollfd){lines[i].fd = dial(at), POLLIN, 0};
+        open_line(a, &lines[i], at);
     freeaddrinfo(at);
 }
 

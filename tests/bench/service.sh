@@ -7,13 +7,14 @@
 #             as long as adam-eval takes for a picture with one thread, one by one
 # The two take turns; what counts is the median of the ratios.
 #
-#   service.sh [--quick]     a minute; some seconds
+#   service.sh [--quick]     two minutes; some seconds
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/../.." && pwd)
 build=$(cd "$root" && realpath "${BUILD:-build}")
 export PATH=$build:$PATH
 ask=$build/tests/bench/ask
+nets=(mnist cifar10_full resnet20)
 turns=5 seconds=2 pictures=5000
 if [ "${1:-}" = --quick ]; then turns=1 seconds=0.5 pictures=500; fi
 folder=$(mktemp -d "${TMPDIR:-/tmp}/adam-service.XXXXXX")
@@ -38,9 +39,13 @@ for i in range(int(sys.argv[1])):
     os.makedirs(folder, exist_ok=True)
     Image.frombytes("RGB", (32, 32), os.urandom(3072)).save(f"{folder}/{i}.jpg")
 END
+    mkdir nets
+    cp "$root"/examples/{mnist,cifar10_full}.net nets
+    "$root/examples/resnet.sh" >nets/resnet20.net
+    cp -r cifar10_full.pictures resnet20.pictures
     local net
-    for net in mnist cifar10_full; do
-        adam-worker --model "$root/examples/$net.net" --data "$net.pictures" --epochs 1 \
+    for net in "${nets[@]}"; do
+        adam-worker --model "nets/$net.net" --data "$net.pictures" --epochs 1 \
             --rate 1e-6 --out "$net.run" -q
     done
 }
@@ -91,4 +96,4 @@ measure() { # NET
 
 make_runs
 printf '%-13s %8s %8s %6s  %-6s %9s %7s %6s\n' net own service ratio '' 'one (ms)' 'p99' times
-for net in mnist cifar10_full; do measure "$net"; done
+for net in "${nets[@]}"; do measure "$net"; done

@@ -180,6 +180,25 @@ static void check_whole(struct tap *tap, const char *name, const char *text) {
     tap_result(tap, name);
 }
 
+// How many of so many samples pass first: of vectors and a rest the vectors.
+static void check_first(struct tap *tap, const char *name, const char *text, bool apart) {
+    struct run run;
+    if (run_open(tap, &run, text, kernels_best())) {
+        int lanes = run.kernels->lanes > 0 ? run.kernels->lanes : 16;
+        apart = apart && run.kernels->lanes > 0;
+        CHECK_INT(tap, net_first(run.model, run.kernels, 1), 1);
+        CHECK_INT(tap, net_first(run.model, run.kernels, lanes), lanes);
+        CHECK_INT(tap, net_first(run.model, run.kernels, 3 * lanes), 3 * lanes);
+        CHECK_INT(tap, net_first(run.model, run.kernels, lanes + 1), apart ? lanes : lanes + 1);
+        CHECK_INT(tap, net_first(run.model, run.kernels, 2 * lanes + 1),
+                  apart ? 2 * lanes : 2 * lanes + 1);
+        CHECK_INT(tap, net_first(run.model, run.kernels, 2 * lanes - 1), 2 * lanes - 1);
+        CHECK_INT(tap, net_first(run.model, kernels_of(CPU_REF), lanes + 1), lanes + 1);
+    }
+    run_close(&run);
+    tap_result(tap, name);
+}
+
 // Scores of a net that only predicts: the same work, without what a backward pass needs.
 static void predict(struct tap *tap, const struct run *run, float *scores) {
     struct net *net;
@@ -249,6 +268,13 @@ int main(void) {
                       "concat from=c,d\n" OUT);
     check_whole(&tap, "a net of many weights passes all samples at once",
                 IN "conv maps=8 kernel=3 act=relu\ndense units=400 act=relu\n" OUT);
+    check_first(&tap, "a sample too many for a vector is predicted by itself",
+                "input 1x28x28\nconv maps=10 kernel=5 pad=2\nmaxpool size=2\n"
+                "conv maps=20 kernel=5 pad=2\nmaxpool size=2\ndense units=400\n" OUT,
+                true);
+    check_first(&tap, "but not where its weights cost as much as the samples",
+                "input 64x4x4\nconv maps=512 kernel=3\nconv maps=512 kernel=1\n" OUT, false);
+    check_first(&tap, "nor where there are no convolutions", IN "dense units=400\n" OUT, false);
     check_same(&tap, "relu as a line of its own is act=relu",
                IN "conv maps=5 kernel=3\nrelu\navgpool size=2\n" OUT,
                IN "conv maps=5 kernel=3 act=relu\navgpool size=2\n" OUT);
