@@ -14,6 +14,27 @@ struct batch_norm {
     int lanes; // of the blocks in which they lie (kernels/blocks.h); 0: plain samples
 };
 
+// What maps are normalised by: c floats each, of which scale and shift, and the statistics that
+// last, may change meanwhile (core/hogwild.h). A variance below 0 is 0.
+struct batch_maps {
+    const float *mean, *variance, *scale, *shift;
+    double epsilon;
+    int c;
+};
+
+// Of maps, c floats each, whatever the layout of the samples.
+struct batch_map_kernels {
+    // factor = scale / deviation, term = shift - mean * factor.
+    void (*factors)(float *factor, float *term, const struct batch_maps *maps);
+    // From the sums of error gradients and of these along x - mean: adds the gradients of scale and
+    // shift; and what makes dx of dy and x,
+    //   dx = scale / deviation (dy - mean of dy - x^ mean of dy x^) = factor dy + slope x + term,
+    // where means are sums times `share`; 0: the statistics are given, and not those of x.
+    void (*error_factors)(float *factor, float *slope, float *term, float *dscale, float *dshift,
+                          const float *plain, const float *along, double share,
+                          const struct batch_maps *maps);
+};
+
 // For plain samples, or for blocks, of whose last one some lanes may have no sample. What is of
 // maps has c floats. A relu may follow: `most` is its upper bound, INFINITY for a relu without one
 // and 0 where there is none. scratch: batch_norm_scratch() floats, aligned as MEM_ALIGN.

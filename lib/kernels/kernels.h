@@ -22,6 +22,7 @@
 #include "core/cpu.h"
 #include "kernels/activations.h"
 
+struct batch_map_kernels;
 struct batch_norm_kernels;
 struct convolution;
 struct group_norm;
@@ -36,6 +37,7 @@ struct kernels {
     const struct conv_kernels *conv;
     const struct pool_kernels *pools;
     const struct batch_norm_kernels *batch_norm; // of plain samples
+    const struct batch_map_kernels *batch_maps;
     // NULL: no blocks.
     const struct block_kernels *blocks;
     const struct norm_block_kernels *norm_blocks;

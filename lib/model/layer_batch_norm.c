@@ -49,15 +49,19 @@ static int groups_of(int n) {
     return (n + GROUP - 1) / GROUP;
 }
 
-// Kept: what the activation keeps. Brief: the kernels' scratch, and five floats of each map.
+// Floats of each map for what is made anew for every part.
+enum { BRIEF = 3 };
+
+// Kept: what the activation keeps. Brief: the kernels' scratch, and those.
 static void scratch_batch(const struct layer *layer, int n, bool train, size_t *kept,
                           size_t *brief) {
     *kept = pass_kept_size(layer, n, train);
-    *brief = batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST) + 5 * (size_t)layer->in.c;
+    *brief = batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST) + BRIEF * (size_t)layer->in.c;
 }
 
-// Of each group and map: mean, variance, and the sums of error gradients.
-enum { COMMON = 4 };
+// Of each group and map: mean, variance, the sums of error gradients, and what is made of them once
+// they are complete.
+enum { COMMON = 9 };
 
 static size_t common_batch(const struct layer *layer, int n) {
     return (size_t)groups_of(n) * COMMON * (size_t)layer->in.c;
@@ -74,7 +78,9 @@ struct group {
     int n, before, all; // samples of the piece, of the group in parts before, and of all of it
     bool own;           // it has statistics of its own
     float *mean, *variance, *plain, *along; // those of the group; sums of error gradients
-    float *factor, *term, *slope, *first, *second;
+    float *factor, *term;                   // forward
+    float *back_factor, *back_slope, *back_term;
+    float *first, *second; // of a piece that is not the first
     float *scratch;
 };
 
@@ -98,6 +104,22 @@ static void set_common(struct group *g, const struct pass *pass, int group) {
     g->own = g->all * pass->layer->in.h * pass->layer->in.w > 1;
     g->mean = pass->common + (size_t)group * COMMON * c;
     g->variance = g->mean + c, g->plain = g->variance + c, g->along = g->plain + c;
+    g->factor = g->along + c, g->term = g->factor + c;
+    g->back_factor = g->term + c, g->back_slope = g->back_factor + c;
+    g->back_term = g->back_slope + c;
+}
+
+// Without statistics of the group; none has both passes.
+static void set_brief(struct group *g, const struct pass *pass, float *brief) {
+    size_t c = (size_t)pass->layer->in.c;
+    g->factor = g->back_factor = brief;
+    g->term = g->back_slope = brief + c;
+    g->back_term = brief + 2 * c;
+}
+
+// The group's statistics are measured, and what they give is made once.
+static bool is_measured(const struct pass *pass) {
+    return pass->trains && layer_learns(pass->layer);
 }
 
 static int least(int a, int b) {
@@ -118,11 +140,12 @@ static bool next_piece(struct group *g, const struct pass *pass, int *done) {
                         .all = least(pass->all - begin, GROUP),
                         .scratch = pass->brief};
     set_layout(g, pass, n);
-    if (pass->trains && layer_learns(layer))
+    float *brief = pass->brief + batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST);
+    g->first = brief, g->second = brief + c;
+    if (is_measured(pass))
         set_common(g, pass, group);
-    g->factor = pass->brief + batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST);
-    g->term = g->factor + c, g->slope = g->term + c, g->first = g->slope + c;
-    g->second = g->first + c;
+    else
+        set_brief(g, pass, brief);
     *done += n;
     return true;
 }
@@ -140,29 +163,22 @@ static bool is_last_piece(const struct group *g) {
     return g->before + g->n == g->all;
 }
 
-// The mean and variance by which values of map m are normalised, in double precision.
-struct statistics {
-    double mean, inverse; // one divided by the deviation
-};
-
-HOGWILD static struct statistics statistics_of(const struct pass *pass, const struct group *g,
-                                               int m) {
-    double mean = (double)(g->own ? g->mean[m] : pass->statistics[0][m]);
-    double variance = (double)(g->own ? g->variance[m] : pass->statistics[1][m]);
-    // What is added to running variances may have made them negative: those of others' steps.
-    variance = variance > 0 ? variance : 0;
-    return (struct statistics){mean, 1 / sqrt(variance + (double)pass->layer->alpha)};
+// What values are normalised by: the statistics of the group, or those that last. What is added to
+// running variances may have made them negative: those of others' steps.
+static struct batch_maps maps_of(const struct pass *pass, const struct group *g) {
+    return (struct batch_maps){.mean = g->own ? g->mean : pass->statistics[0],
+                               .variance = g->own ? g->variance : pass->statistics[1],
+                               .scale = pass->weights,
+                               .shift = pass->biases,
+                               .epsilon = (double)pass->layer->alpha,
+                               .c = g->norm.c};
 }
 
 // --- forward ----------------------------------------------------------------------------
 
-HOGWILD static void make_factors(const struct pass *pass, const struct group *g) {
-    for (int m = 0; m < g->norm.c; m++) {
-        struct statistics s = statistics_of(pass, g, m);
-        double factor = s.inverse * (double)pass->weights[m];
-        g->factor[m] = (float)factor;
-        g->term[m] = (float)((double)pass->biases[m] - s.mean * factor);
-    }
+static void make_factors(const struct pass *pass, const struct group *g) {
+    const struct batch_maps maps = maps_of(pass, g);
+    pass->kernels->batch_maps->factors(g->factor, g->term, &maps);
 }
 
 // The upper bound of a relu that the kernels apply; 0: they apply none.
@@ -180,24 +196,31 @@ static void join_statistics(float *mean, float *variance, double before, double 
     *mean = (float)((double)*mean + away * count / all);
 }
 
+static void measure_piece(const struct pass *pass, const struct group *g) {
+    int pixels = pass->layer->in.h * pass->layer->in.w;
+    bool first = g->before == 0;
+    float *mean = first ? g->mean : g->first, *variance = first ? g->variance : g->second;
+    g->kernels->measure(mean, variance, pass->x[0] + g->at, &g->norm, g->scratch);
+    for (int m = 0; !first && m < g->norm.c; m++)
+        join_statistics(&g->mean[m], &g->variance[m], (double)g->before * pixels, (double)mean[m],
+                        (double)variance[m], values_of_map(g));
+}
+
 static void measure_batch(const struct pass *pass) {
-    int pixels = pass->layer->in.h * pass->layer->in.w, done = 0;
+    int done = 0;
     for (struct group g; next_piece(&g, pass, &done);) {
-        bool first = g.before == 0;
-        if (!g.own)
-            continue;
-        float *mean = first ? g.mean : g.first, *variance = first ? g.variance : g.second;
-        g.kernels->measure(mean, variance, pass->x[0] + g.at, &g.norm, g.scratch);
-        for (int m = 0; !first && m < g.norm.c; m++)
-            join_statistics(&g.mean[m], &g.variance[m], (double)g.before * pixels, (double)mean[m],
-                            (double)variance[m], values_of_map(&g));
+        if (g.own)
+            measure_piece(pass, &g);
+        if (is_last_piece(&g))
+            make_factors(pass, &g);
     }
 }
 
 static void scale_batch(const struct pass *pass, float *y, const float *more, float most) {
     int done = 0;
     for (struct group g; next_piece(&g, pass, &done);) {
-        make_factors(pass, &g);
+        if (!is_measured(pass))
+            make_factors(pass, &g);
         g.kernels->scale(y + g.at, pass->x[0] + g.at, more ? more + g.at : NULL, g.factor, g.term,
                          most, &g.norm, g.scratch);
     }
@@ -216,15 +239,6 @@ static void forward_batch(const struct pass *pass) {
 
 // --- backward ---------------------------------------------------------------------------
 
-// Adds the gradients of scales and shifts.
-static void add_gradients(const struct pass *pass, const struct group *g) {
-    for (int m = 0; m < g->norm.c; m++) {
-        struct statistics s = statistics_of(pass, g, m);
-        pass->dweights[m] += (float)((double)g->along[m] * s.inverse);
-        pass->dbiases[m] += g->plain[m];
-    }
-}
-
 // How far the running statistics are from those of the group, by its share of the mini-batch. The
 // variance that lasts is the unbiased one, as PyTorch has it.
 HOGWILD static void add_distances(const struct pass *pass, const struct group *g) {
@@ -237,23 +251,18 @@ HOGWILD static void add_distances(const struct pass *pass, const struct group *g
     }
 }
 
-// dx = scale / deviation (dy - mean of dy - x^ mean of dy x^), as factors of dy and x and a term.
-HOGWILD static void make_error_factors(const struct pass *pass, const struct group *g) {
-    double count = values_of_all(pass, g);
-    for (int m = 0; m < g->norm.c; m++) {
-        struct statistics s = statistics_of(pass, g, m);
-        double factor = s.inverse * (double)pass->weights[m];
-        double along = g->own ? (double)g->along[m] / count * s.inverse * s.inverse : 0;
-        double plain = g->own ? (double)g->plain[m] / count : 0;
-        g->factor[m] = (float)factor;
-        g->slope[m] = (float)(-factor * along);
-        g->term[m] = (float)(factor * (along * s.mean - plain));
-    }
+// Adds the gradients of scales and shifts, too.
+static void make_error_factors(const struct pass *pass, const struct group *g) {
+    const struct batch_maps maps = maps_of(pass, g);
+    pass->kernels->batch_maps->error_factors(g->back_factor, g->back_slope, g->back_term,
+                                             pass->dweights, pass->dbiases, g->plain, g->along,
+                                             g->own ? 1.0 / values_of_all(pass, g) : 0, &maps);
 }
 
-HOGWILD static void copy_means(const struct pass *pass, const struct group *g) {
-    for (int m = 0; m < g->norm.c; m++)
-        g->term[m] = g->own ? g->mean[m] : pass->statistics[0][m];
+// By given statistics error gradients are not those of statistics, too.
+static void make_given_factors(const struct pass *pass, const struct group *g) {
+    make_factors(pass, g);
+    memset(g->back_slope, 0, 2 * (size_t)g->norm.c * sizeof *g->back_slope);
 }
 
 static void clear_gradients(const struct pass *pass) {
@@ -269,22 +278,30 @@ static void add_sums(float *sums, const float *more, int count) {
         sums[m] += more[m];
 }
 
-static void measure_piece(const struct pass *pass, const struct group *g) {
+// Running means may change meanwhile, and are copied; a group without its own is one piece.
+HOGWILD static const float *means_of(const struct pass *pass, const struct group *g) {
+    if (g->own)
+        return g->mean;
+    for (int m = 0; m < g->norm.c; m++)
+        g->second[m] = pass->statistics[0][m];
+    return g->second;
+}
+
+static void measure_errors(const struct pass *pass, const struct group *g) {
     bool through = relu_bound(pass->act) > 0 && !pass->undone;
     float *dy = pass->dy + g->at;
     const float *outputs = through ? pass->y + g->at : NULL, *x = pass->x[0] + g->at;
     bool first = g->before == 0;
     float *plain = first ? g->plain : g->first, *along = first ? g->along : g->second;
-    copy_means(pass, g);
-    g->kernels->errors(plain, along, dy, outputs, relu_bound(pass->act), x, g->term, &g->norm,
-                       g->scratch);
+    g->kernels->errors(plain, along, dy, outputs, relu_bound(pass->act), x, means_of(pass, g),
+                       &g->norm, g->scratch);
     if (!first) {
         add_sums(g->plain, plain, g->norm.c);
         add_sums(g->along, along, g->norm.c);
     }
     if (!is_last_piece(g))
         return;
-    add_gradients(pass, g);
+    make_error_factors(pass, g);
     if (g->own)
         add_distances(pass, g);
 }
@@ -295,7 +312,7 @@ static void measure_back_batch(const struct pass *pass) {
         pass_activate_back(pass, pass->kept);
     clear_gradients(pass);
     for (struct group g; next_piece(&g, pass, &done);)
-        measure_piece(pass, &g);
+        measure_errors(pass, &g);
 }
 
 static void backward_batch(const struct pass *pass) {
@@ -303,9 +320,10 @@ static void backward_batch(const struct pass *pass) {
     if (!layer_learns(pass->layer))
         pass_activate_back(pass, pass->kept);
     for (struct group g; pass->dx[0] && next_piece(&g, pass, &done);) {
-        make_error_factors(pass, &g);
-        g.kernels->back(pass->dx[0] + g.at, pass->dy + g.at, pass->x[0] + g.at, g.factor, g.slope,
-                        g.term, &g.norm, g.scratch);
+        if (!is_measured(pass))
+            make_given_factors(pass, &g);
+        g.kernels->back(pass->dx[0] + g.at, pass->dy + g.at, pass->x[0] + g.at, g.back_factor,
+                        g.back_slope, g.back_term, &g.norm, g.scratch);
     }
 }
 

@@ -139,9 +139,12 @@ static int batch_lanes(const struct batch_norm *norm, int block) {
     return least_int(norm->n - block * norm->lanes, norm->lanes);
 }
 
-// To each float of a run what its map has; 0 in lanes from `lanes` on.
+// What each float of a run has of its map, at `to` where it is not there already; 0 in lanes from
+// `lanes` on.
 static const float *batch_spread(float *to, const float *of_maps, const struct batch_norm *norm,
                                  int lanes) {
+    if (norm->lanes == 1)
+        return of_maps;
     for (int m = 0; m < norm->c; m++)
         for (int l = 0; l < norm->lanes; l++)
             to[m * norm->lanes + l] = l < lanes ? of_maps[m] : 0;

@@ -26,10 +26,10 @@
 
 #define PORTABLE_KERNELS                                                                           \
     .bias_add = bias_add, .bias_sum = bias_sum, .acts = ACTIVATIONS, .lrn = lrn,                   \
-    .batch_norm = &batch_norm_plain, .lrn_back = lrn_back, .lcn = lcn, .lcn_back = lcn_back,       \
-    .group_norm = group_norm, .group_norm_back = group_norm_back, .softmax = softmax,              \
-    .update = update, .updates = updates, .merge = merge, .average = average, .add = add,          \
-    .add_relu = add_relu, .add_above = add_above, .multiply = multiply, .axpy = axpy,              \
+    .batch_norm = &batch_norm_plain, .batch_maps = &batch_maps, .lrn_back = lrn_back, .lcn = lcn,  \
+    .lcn_back = lcn_back, .group_norm = group_norm, .group_norm_back = group_norm_back,            \
+    .softmax = softmax, .update = update, .updates = updates, .merge = merge, .average = average,  \
+    .add = add, .add_relu = add_relu, .add_above = add_above, .multiply = multiply, .axpy = axpy,  \
     .sum_squares = sum_squares, .finite = all_finite, .largest = largest,                          \
     .multiply_adds = multiply_adds, .read = read_all,
 

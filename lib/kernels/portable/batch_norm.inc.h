@@ -2,6 +2,9 @@
 #ifndef ADAM_KERNELS_PORTABLE_BATCH_NORM_INC_H
 #define ADAM_KERNELS_PORTABLE_BATCH_NORM_INC_H
 
+#include <math.h>
+
+#include "core/hogwild.h"
 #include "kernels/batch_norm.h"
 #include "kernels/portable/group_norm.inc.h"
 
@@ -80,6 +83,44 @@ static void batch_back(float *dx, const float *dy, const float *x, const float *
                 dx[p] = dy[p] * a + x[p] * b + c;
         }
 }
+
+// In double precision, of map m: one divided by the deviation.
+__attribute__((always_inline)) static inline double batch_inverse(const struct batch_maps *maps,
+                                                                  int m) {
+    double variance = (double)maps->variance[m];
+    return 1 / sqrt((variance > 0 ? variance : 0) + maps->epsilon);
+}
+
+HOGWILD static void batch_map_factors(float *restrict factor, float *restrict term,
+                                      const struct batch_maps *maps) {
+    for (int m = 0; m < maps->c; m++) {
+        double each = batch_inverse(maps, m) * (double)maps->scale[m];
+        factor[m] = (float)each;
+        term[m] = (float)((double)maps->shift[m] - (double)maps->mean[m] * each);
+    }
+}
+
+HOGWILD static void batch_map_error_factors(float *restrict factor, float *restrict slope,
+                                            float *restrict term, float *restrict dscale,
+                                            float *restrict dshift, const float *plain,
+                                            const float *along, double share,
+                                            const struct batch_maps *maps) {
+    for (int m = 0; m < maps->c; m++) {
+        double inverse = batch_inverse(maps, m), each = inverse * (double)maps->scale[m];
+        double along_mean = (double)along[m] * share * inverse * inverse;
+        double plain_mean = (double)plain[m] * share;
+        dscale[m] += (float)((double)along[m] * inverse);
+        dshift[m] += plain[m];
+        factor[m] = (float)each;
+        slope[m] = (float)(-each * along_mean);
+        term[m] = (float)(each * (along_mean * (double)maps->mean[m] - plain_mean));
+    }
+}
+
+static const struct batch_map_kernels batch_maps = {
+    .factors = batch_map_factors,
+    .error_factors = batch_map_error_factors,
+};
 
 static const struct batch_norm_kernels batch_norm_plain = {
     .measure = batch_measure,
