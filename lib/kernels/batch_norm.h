@@ -35,6 +35,13 @@ struct batch_map_kernels {
                           const struct batch_maps *maps);
 };
 
+// The sums of x, or of error gradients that came through the relu of y = factor x + term, that who
+// wrote them has taken.
+struct batch_sums {
+    const struct conv_sums *sums; // kernels/conv.h
+    const float *factor, *term, *mean, *variance;
+};
+
 // For plain samples, or for blocks, of whose last one some lanes may have no sample. What is of
 // maps has c floats. A relu may follow: `most` is its upper bound, INFINITY for a relu without one
 // and 0 where there is none. scratch: batch_norm_scratch() floats, aligned as MEM_ALIGN.
@@ -42,6 +49,9 @@ struct batch_norm_kernels {
     // The variance is the mean of the squares.
     void (*measure)(float *mean, float *variance, const float *x, const struct batch_norm *norm,
                     float *scratch);
+    // The same from sums of x. Of blocks that are full, alone; as is errors_summed.
+    void (*measure_summed)(float *mean, float *variance, const struct conv_sums *sums,
+                           const struct batch_norm *norm);
     // y = factor x + term, with `more`, which is laid out as they are, where it is not NULL; and
     // the relu of that. y may be x.
     void (*scale)(float *y, const float *x, const float *more, const float *factor,
@@ -51,6 +61,10 @@ struct batch_norm_kernels {
     void (*errors)(float *plain, float *along, float *dy, const float *outputs, float most,
                    const float *x, const float *mean, const struct batch_norm *norm,
                    float *scratch);
+    // These sums from those with y in the place of x - mean. False: y tells too little of x, since
+    // all of some map lie far from 0 beside their deviation; nothing is written.
+    bool (*errors_summed)(float *plain, float *along, const struct batch_sums *sums,
+                          const struct batch_norm *norm);
     // dx = factor dy + slope x + term, and 0 in lanes without a sample. dx may be x.
     void (*back)(float *dx, const float *dy, const float *x, const float *factor,
                  const float *slope, const float *term, const struct batch_norm *norm,

@@ -55,19 +55,29 @@ struct conv_block_kernels {
                          int blocks, int lanes, const struct convolution *conv, float *scratch);
 };
 
+// What a pass adds up of what it writes, for a norm that reads it next: of each map, for each lane
+// of blocks, maps x lanes floats; over all blocks and pixels.
+struct conv_sums {
+    float *from;          // of the forward pass: the outputs' first, by which sums lose no digits
+    float *sum, *product; // of outputs less that, and of their squares; or of error gradients that
+                          // came through a relu, and of these times the relu's outputs
+};
+
 // The same by Winograd's minimal filtering, for square kernels of 3 and 5 at stride 1: in blocks of
 // as many lanes as there are, and in those of one where channels and maps fill vectors.
 // Rounding: of 1e-6 of the sum of magnitudes (block/winograd.inc.h).
 struct winograd_kernels {
     // Where it is expected to be faster (ADAM_WINOGRAD=0: never).
     bool (*fits)(enum conv_pass pass, const struct convolution *conv, int blocks, int lanes);
+    // sums: NULL, or what is to be added up, without relu.
     void (*forward)(float *y, const float *x, const float *weights, const float *biases, bool relu,
-                    int blocks, int lanes, const struct convolution *conv, float *scratch);
+                    const struct conv_sums *sums, int blocks, int lanes,
+                    const struct convolution *conv, float *scratch);
     // more: NULL, or what is added to dx. relu: NULL, or the outputs x of a relu through which dx
-    // then goes on, where they are above 0.
+    // then goes on, where they are above 0; sums: NULL, or what is then to be added up.
     void (*back_input)(float *dx, const float *dy, const float *weights, const float *more,
-                       const float *relu, int blocks, int lanes, const struct convolution *conv,
-                       float *scratch);
+                       const float *relu, const struct conv_sums *sums, int blocks, int lanes,
+                       const struct convolution *conv, float *scratch);
     void (*back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
                          int blocks, int lanes, const struct convolution *conv, float *scratch);
 };

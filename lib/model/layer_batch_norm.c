@@ -196,21 +196,31 @@ static void join_statistics(float *mean, float *variance, double before, double 
     *mean = (float)((double)*mean + away * count / all);
 }
 
-static void measure_piece(const struct pass *pass, const struct group *g) {
+// Whether the piece is all of the part, in blocks without an empty lane: then sums of that are its.
+static bool is_summed(const struct pass *pass, const struct group *g) {
+    return pass->lanes && g->n == pass->n && g->n % pass->lanes == 0;
+}
+
+static void measure_piece(const struct pass *pass, const struct group *g,
+                          const struct conv_sums *sums) {
     int pixels = pass->layer->in.h * pass->layer->in.w;
     bool first = g->before == 0;
     float *mean = first ? g->mean : g->first, *variance = first ? g->variance : g->second;
-    g->kernels->measure(mean, variance, pass->x[0] + g->at, &g->norm, g->scratch);
+    if (sums && is_summed(pass, g))
+        g->kernels->measure_summed(mean, variance, sums, &g->norm);
+    else
+        g->kernels->measure(mean, variance, pass->x[0] + g->at, &g->norm, g->scratch);
     for (int m = 0; !first && m < g->norm.c; m++)
         join_statistics(&g->mean[m], &g->variance[m], (double)g->before * pixels, (double)mean[m],
                         (double)variance[m], values_of_map(g));
 }
 
 static void measure_batch(const struct pass *pass) {
+    const struct conv_sums *sums = pass_take_sums(pass, NET_FORWARD);
     int done = 0;
     for (struct group g; next_piece(&g, pass, &done);) {
         if (g.own)
-            measure_piece(pass, &g);
+            measure_piece(pass, &g, sums);
         if (is_last_piece(&g))
             make_factors(pass, &g);
     }
@@ -287,14 +297,28 @@ HOGWILD static const float *means_of(const struct pass *pass, const struct group
     return g->second;
 }
 
-static void measure_errors(const struct pass *pass, const struct group *g) {
+// Sums of error gradients from those that who wrote them has taken. False: they do not tell.
+static bool errors_summed(const struct pass *pass, const struct group *g, float *plain,
+                          float *along, const struct conv_sums *sums) {
+    const struct batch_sums by = {.sums = sums,
+                                  .factor = g->factor,
+                                  .term = g->term,
+                                  .mean = g->mean,
+                                  .variance = g->variance};
+    return sums && g->own && is_summed(pass, g) &&
+           g->kernels->errors_summed(plain, along, &by, &g->norm);
+}
+
+static void measure_errors(const struct pass *pass, const struct group *g,
+                           const struct conv_sums *sums) {
     bool through = relu_bound(pass->act) > 0 && !pass->undone;
     float *dy = pass->dy + g->at;
     const float *outputs = through ? pass->y + g->at : NULL, *x = pass->x[0] + g->at;
     bool first = g->before == 0;
     float *plain = first ? g->plain : g->first, *along = first ? g->along : g->second;
-    g->kernels->errors(plain, along, dy, outputs, relu_bound(pass->act), x, means_of(pass, g),
-                       &g->norm, g->scratch);
+    if (!errors_summed(pass, g, plain, along, sums))
+        g->kernels->errors(plain, along, dy, outputs, relu_bound(pass->act), x, means_of(pass, g),
+                           &g->norm, g->scratch);
     if (!first) {
         add_sums(g->plain, plain, g->norm.c);
         add_sums(g->along, along, g->norm.c);
@@ -307,12 +331,13 @@ static void measure_errors(const struct pass *pass, const struct group *g) {
 }
 
 static void measure_back_batch(const struct pass *pass) {
+    const struct conv_sums *sums = pass_take_sums(pass, NET_BACKWARD);
     int done = 0;
     if (relu_bound(pass->act) <= 0)
         pass_activate_back(pass, pass->kept);
     clear_gradients(pass);
     for (struct group g; next_piece(&g, pass, &done);)
-        measure_errors(pass, &g);
+        measure_errors(pass, &g, sums);
 }
 
 static void backward_batch(const struct pass *pass) {

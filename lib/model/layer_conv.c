@@ -253,9 +253,13 @@ static void forward_kept(const struct pass *pass, const struct convolution *conv
 static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
     const struct kernels *k = pass->kernels;
     bool relu = pass->act == ACT_RELU;
-    (uses_winograd(pass, CONV_FORWARD) ? k->winograd->forward : k->conv_blocks->forward)(
-        pass->y, pass->x[0], pass->weights, pass->biases, relu, pass->blocks, pass->lanes, conv,
-        pass->brief);
+    if (uses_winograd(pass, CONV_FORWARD))
+        k->winograd->forward(pass->y, pass->x[0], pass->weights, pass->biases, relu,
+                             pass_tell_sums(pass, pass->tells, NET_FORWARD), pass->blocks,
+                             pass->lanes, conv, pass->brief);
+    else
+        k->conv_blocks->forward(pass->y, pass->x[0], pass->weights, pass->biases, relu,
+                                pass->blocks, pass->lanes, conv, pass->brief);
     (relu ? pass_drop : pass_activate)(pass, pass->kept);
 }
 
@@ -289,8 +293,9 @@ static void back_input_blocks(const struct pass *pass, const struct convolution 
     const struct kernels *k = pass->kernels;
     if (uses_winograd(pass, CONV_BACK_INPUT)) {
         k->winograd->back_input(pass->dx[0], pass->dy, pass->weights, pass->more,
-                                pass->undoes ? pass->x[0] : NULL, pass->blocks, pass->lanes, conv,
-                                pass->brief);
+                                pass->undoes ? pass->x[0] : NULL,
+                                pass_tell_sums(pass, pass->tells_back, NET_BACKWARD), pass->blocks,
+                                pass->lanes, conv, pass->brief);
         return;
     }
     k->conv_blocks->back_input(pass->dx[0], pass->dy, pass->weights, pass->blocks, pass->lanes,
@@ -370,6 +375,7 @@ const struct layer_type layer_conv = {
     .acts = ACTS_ALL,
     .back_reads_x = true,
     .back_keeps_dy = true,
+    .sums = true,
     .undoes_relu = true,
     .adds_errors = true,
     .bands = true,

@@ -84,6 +84,7 @@ struct net {
     struct arena arena;
     size_t brief;          // floats of scratch that all layers share
     float *turned_errors;  // of the inputs of one layer
+    struct pass_sums sums; // of the part in hand
     float *block_gradient; // of one layer, from any block but the first
     enum net_mode mode;
     int most;

@@ -73,6 +73,21 @@ static size_t larger_size(size_t a, size_t b) {
     return a > b ? a : b;
 }
 
+// Of the layer that has most maps, where norms may want them.
+static void take_sums(struct net *net) {
+    int maps = 0;
+    bool wanted = false;
+    for (int i = 0; i < net->model->layer_count; i++) {
+        const struct layer *layer = &net->model->layers[i];
+        wanted |= net_sees_together(net, layer);
+        maps = layer->out.c > maps ? layer->out.c : maps;
+    }
+    size_t floats = wanted ? (size_t)maps * KERNELS_LANES_MOST : 0;
+    net->sums.sums.from = arena_take(&net->arena, floats, sizeof(float));
+    net->sums.sums.sum = arena_take(&net->arena, floats, sizeof(float));
+    net->sums.sums.product = arena_take(&net->arena, floats, sizeof(float));
+}
+
 // Takes every buffer from the arena: once measuring, once for real. False: out of memory.
 static bool take_buffers(struct net *net) {
     bool train = net->mode == NET_TRAIN, in_parts = net_in_parts(net->model);
@@ -96,6 +111,7 @@ static bool take_buffers(struct net *net) {
     }
     net->turned_errors = arena_take(&net->arena, train ? turned_most : 0, sizeof(float));
     net->block_gradient = arena_take(&net->arena, train ? gradient_most : 0, sizeof(float));
+    take_sums(net);
     net->brief = brief_most;
     float *brief = arena_take(&net->arena, brief_most, sizeof(float));
     for (int i = 0; i < net->model->layer_count; i++)
@@ -121,6 +137,7 @@ static void connect_passes(struct net *net) {
         pass->undoes = node->fused.undoes;
         pass->threads = 1;
         pass->common = node->common;
+        pass->sums = &net->sums;
         for (int j = 0; j < pass->layer->from_count; j++) {
             const struct node *from = net_from(net, pass->layer, j);
             pass->in[j] = net->model->layers[pass->layer->from[j]].out;

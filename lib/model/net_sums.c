@@ -1,6 +1,7 @@
 // Sums that are made where one of their terms is: outputs that are only added to others' are added
-// by the layer that makes them; and of the error gradients of two readers, which their input adds
-// up elsewhere (net_gather_errors), the last who writes adds the other's to its own.
+// by the layer that makes them; of the error gradients of two readers, which their input adds up
+// elsewhere (net_gather_errors), the last who writes adds the other's to its own; and a norm that
+// looks at all samples together is told sums by who writes what it is to look at.
 #include "model/net_inside.h"
 
 // --- error gradients of two readers ---------------------------------------------------
@@ -82,7 +83,35 @@ static void sum_all_inputs(struct net *net) {
         sum_inputs(net, &net->nodes[i]);
 }
 
+// --- what norms look at ---------------------------------------------------------------
+
+static bool can_tell(const struct node *node, const struct node *norm) {
+    const struct layer *layer = node->pass.layer;
+    return layer->type->sums && layer->dropout == 0 && node->blocked && norm->blocked;
+}
+
+// A norm is shown each part behind the layers that write it, and again before those that then read
+// on: who writes last before it does so of the same part. Who takes error gradients back through
+// its relu alone reads it.
+static void tell_norm(struct net *net, int norm) {
+    struct node *node = &net->nodes[norm], *below = net_from(net, node->pass.layer, 0);
+    int r = norm + 1, j = 0;
+    if (can_tell(below, node) && below->fused.act == ACT_LINEAR)
+        below->pass.tells = norm;
+    if (node->fused.undone && next_writer(net, norm, &r, &j) && can_tell(&net->nodes[r], node))
+        net->nodes[r].pass.tells_back = norm;
+}
+
+static void tell_norms(struct net *net) {
+    for (int i = 0; i < net->model->layer_count; i++)
+        net->nodes[i].pass.tells = net->nodes[i].pass.tells_back = 0;
+    for (int i = 0; i < net->model->layer_count; i++)
+        if (net_sees_together(net, &net->model->layers[i]))
+            tell_norm(net, i);
+}
+
 void net_lay_sums(struct net *net) {
+    tell_norms(net);
     join_all_errors(net);
     sum_all_inputs(net);
 }

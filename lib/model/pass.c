@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "core/invariant.h"
 #include "core/random.h"
 #include "kernels/blocks.h"
 #include "kernels/kernels.h"
@@ -16,6 +17,23 @@ bool pass_offer(const struct pass *pass, const struct dense_errors *errors) {
     return *pass->taken;
 }
 
+const struct conv_sums *pass_tell_sums(const struct pass *pass, int told, enum net_pass of) {
+    struct pass_sums *sums = pass->sums;
+    if (told == 0)
+        return NULL;
+    sums->told = told, sums->pass = of;
+    sums->at = pass->at, sums->n = pass->n;
+    return &sums->sums;
+}
+
+const struct conv_sums *pass_take_sums(const struct pass *pass, enum net_pass of) {
+    struct pass_sums *sums = pass->sums;
+    if (sums->told != pass->layer->index || sums->pass != of)
+        return NULL;
+    INVARIANT(sums->at == pass->at && sums->n == pass->n);
+    sums->told = 0;
+    return &sums->sums;
+}
 size_t pass_mask_size(const struct layer *layer, int n, bool train) {
     return train && layer->dropout > 0 ? (size_t)n * shape_size(layer->out) : 0;
 }

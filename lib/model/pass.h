@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 
+#include "kernels/conv.h"
 #include "kernels/shapes.h"
 #include "model/layer.h"
 #include "model/net.h"
@@ -14,6 +15,14 @@ struct pass_team {
     float *common; // scratch of all, as large as `brief`
     void (*meet)(void *self);
     void *self;
+};
+
+// What a layer has added up of what it wrote in the part of the pass in hand (kernels/conv.h).
+struct pass_sums {
+    struct conv_sums sums;
+    int told; // the layer that is to have them next; 0: there are none
+    enum net_pass pass;
+    int at, n; // of these samples
 };
 
 struct pass {
@@ -30,11 +39,14 @@ struct pass {
     int thread, threads; // see net_set_thread
     net_share *share;    // NULL, or who may compute y of a dense layer
     void *sharer;
-    int places;           // for samples: n, or lanes * blocks
-    int at, all;          // the first of these samples, of all that are passed, in parts
-    struct window window; // of a layer that has one; in a pass of some rows (net_bands.c) theirs
-    int row;              // of the layer's outputs, where that window's begin
-    int first, end;       // maps or units of them that are to be written: all, but in a team
+    struct pass_sums *sums; // of the context
+    int tells, tells_back;  // the layer that wants sums of the outputs, or of what is written to
+                            // dx[0]; 0: none does
+    int places;             // for samples: n, or lanes * blocks
+    int at, all;            // the first of these samples, of all that are passed, in parts
+    struct window window;   // of a layer that has one; in a pass of some rows (net_bands.c) theirs
+    int row;                // of the layer's outputs, where that window's begin
+    int first, end;         // maps or units of them that are to be written: all, but in a team
     const struct pass_team *team;     // NULL: this thread has the pass alone
     int number;                       // of this thread in it
     const float *x[LAYER_INPUTS_MAX]; // outputs of the layers it reads, places x in each
@@ -78,6 +90,10 @@ void pass_finish_errors(const struct pass *pass);
 size_t pass_outputs(const struct pass *pass);
 // Outputs, of one block, above the rows in hand.
 size_t pass_above(const struct pass *pass);
+// Where the sums go that this pass is about to make for layer `told`; NULL: 0 wants none. And the
+// sums that were made for this layer and the same samples, once; NULL: there are none.
+const struct conv_sums *pass_tell_sums(const struct pass *pass, int told, enum net_pass of);
+const struct conv_sums *pass_take_sums(const struct pass *pass, enum net_pass of);
 // For n samples.
 size_t pass_mask_size(const struct layer *layer, int n, bool train);
 size_t pass_kept_size(const struct layer *layer, int n, bool train);

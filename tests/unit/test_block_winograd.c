@@ -99,6 +99,48 @@ static float *samples_of(struct family *f, float *blocks, int n, int c, int pixe
     return samples;
 }
 
+// What a pass tells of its outputs, for each map and lane, over those lanes that have a sample in
+// all blocks: sums of `value` - from and of its products with `other` - from, of n samples.
+struct told {
+    const struct conv_sums *sums;
+    const float *value, *other, *from; // from: NULL: 0
+    int n, maps, pixels, lanes;
+};
+
+// Of one map in one lane.
+static void check_told_lane(struct family *f, const struct told *t, int m, int lane) {
+    int at = m * t->lanes + lane;
+    double sum = 0, product = 0, most = 0, from = t->from ? (double)t->from[at] : 0;
+    for (int i = lane; i < t->n; i += t->lanes)
+        for (int p = 0; p < t->pixels; p++) {
+            size_t one = (size_t)((i * t->maps + m) * t->pixels + p);
+            double value = (double)t->value[one] - from, other = (double)t->other[one] - from;
+            sum += value, product += value * other;
+            most += fabs(value) + fabs(value * other);
+        }
+    CHECK_NEAR(f->tap, (double)t->sums->sum[at], sum, 1e-5 * most + 1e-6);
+    CHECK_NEAR(f->tap, (double)t->sums->product[at], product, 1e-5 * most + 1e-6);
+}
+
+static void check_told(struct family *f, const struct told *t) {
+    int full = t->n % t->lanes ? t->n % t->lanes : t->lanes;
+    for (int m = 0; m < t->maps; m++)
+        for (int lane = 0; lane < full; lane++)
+            check_told_lane(f, t, m, lane);
+}
+
+static struct conv_sums sums_room(int maps, int lanes) {
+    size_t floats = (size_t)(maps * lanes);
+    struct conv_sums sums = {mem_floats(floats), mem_floats(floats), mem_floats(floats)};
+    for (size_t i = 0; i < floats; i++)
+        sums.from[i] = sums.sum[i] = sums.product[i] = NAN; // nobody clears them
+    return sums;
+}
+
+static void sums_free(struct conv_sums *sums) {
+    free(sums->from), free(sums->sum), free(sums->product);
+}
+
 static void check_shape(struct family *f, const struct shape *s, int lanes, double most,
                         double mean) {
     struct convolution conv = convolution_of(s);
@@ -127,14 +169,16 @@ static void check_shape(struct family *f, const struct shape *s, int lanes, doub
         y.value[i] = relu ? fmax(y.value[i], 0) : y.value[i];
         wanted_add(&db, map, (double)dy[i]);
     }
-    f->k->winograd->forward(by, bx, weights, biases, relu, blocks, lanes, &conv, scratch);
+    struct conv_sums sums = sums_room(s->maps, lanes), back = sums_room(s->c, lanes);
+    f->k->winograd->forward(by, bx, weights, biases, relu, relu ? NULL : &sums, blocks, lanes,
+                            &conv, scratch);
     bool adds = s->maps % 2;
     float *more = mem_floats(dx.size);
     for (size_t i = 0; i < dx.size; i++)
         more[i] = x[dx.size - 1 - i];
     float *bmore = blocks_of(f, more, n, s->c, in_pixels, lanes);
-    f->k->winograd->back_input(bdx, bdy, weights, adds ? bmore : NULL, relu ? bx : NULL, blocks,
-                               lanes, &conv, scratch);
+    f->k->winograd->back_input(bdx, bdy, weights, adds ? bmore : NULL, relu ? bx : NULL,
+                               relu ? &back : NULL, blocks, lanes, &conv, scratch);
     for (size_t i = 0; i < dx.size; i++) {
         dx.value[i] += adds ? (double)more[i] : 0;
         dx.value[i] = !relu || x[i] > 0 ? dx.value[i] : 0;
@@ -143,6 +187,14 @@ static void check_shape(struct family *f, const struct shape *s, int lanes, doub
     f->k->winograd->back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
     float *got_y = samples_of(f, by, n, s->maps, out_pixels, lanes);
     float *got_dx = samples_of(f, bdx, n, s->c, in_pixels, lanes);
+    if (relu)
+        check_told(f, &(struct told){&back, got_dx, x, NULL, n, s->c, in_pixels, lanes});
+    else
+        check_told(f,
+                   &(struct told){&sums, got_y, got_y, sums.from, n, s->maps, out_pixels, lanes});
+    for (int m = 0; !relu && m < s->maps; m++) // of the first pixel of the first sample
+        CHECK(f->tap, sums.from[m * lanes] == got_y[m * out_pixels]);
+    sums_free(&sums), sums_free(&back);
     check_near(f, "winograd_block", s, got_y, y, most, mean);
     check_near(f, "winograd_block_back_input", s, got_dx, dx, most, mean);
     check_near(f, "winograd_block_back_weights", s, dweights, dw, most, mean);

@@ -6,16 +6,19 @@
 #ifndef ADAM_KERNELS_BLOCK_BATCH_NORM_INC_H
 #define ADAM_KERNELS_BLOCK_BATCH_NORM_INC_H
 
+#include <math.h>
 #include <string.h>
 
 #include "kernels/batch_norm.h"
 #include "kernels/block/run.inc.h"
+#include "kernels/conv.h"
 
 enum {
     BATCH_VECTORS = 4,      // at a time
     BATCH_PIXELS = 16,      // whose sums stay in registers, near each other
     BATCH_LONG = 12,        // vectors of a run, whose sums do not wait for one another
     BATCH_SUMMED = 64 * 16, // pixels whose sums are in single precision
+    BATCH_FAR = 16,         // outputs' means, in deviations
 };
 
 enum batch_pass { BATCH_MEASURE, BATCH_SCALE, BATCH_SUM, BATCH_ERRORS, BATCH_BACK };
@@ -200,6 +203,13 @@ static float *batch_factors(const struct batch_norm *norm, float *scratch, int i
 
 // --- the kernels ------------------------------------------------------------------------
 
+static void batch_set_measured(float *mean, float *variance, double from, double away,
+                               double squares) {
+    squares -= away * away;
+    *mean = (float)(from + away);
+    *variance = (float)(squares > 0 ? squares : 0);
+}
+
 // By differences from the first value of each map, so that a mean that is large beside the
 // deviation costs no digits.
 static void batch_measure_block(float *mean, float *variance, const float *x,
@@ -211,10 +221,51 @@ static void batch_measure_block(float *mean, float *variance, const float *x,
     const float *from = batch_spread(batch_factors(norm, scratch, 0), mean, norm, norm->lanes);
     batch_sum(BATCH_MEASURE, false, (struct batch_arrays){.x = x, .k = {from}}, norm, scratch);
     for (int m = 0; m < norm->c; m++) {
-        double away = of_maps[m] / count, squares = of_maps[norm->c + m] / count - away * away;
-        mean[m] = (float)((double)mean[m] + away);
-        variance[m] = (float)(squares > 0 ? squares : 0);
+        double away = of_maps[m] / count, squares = of_maps[norm->c + m] / count;
+        batch_set_measured(&mean[m], &variance[m], (double)mean[m], away, squares);
     }
+}
+
+// Of map m, of sums that have all lanes.
+static double batch_lanes_sum(const float *sums, const struct batch_norm *norm, int m) {
+    double sum = 0;
+    for (int l = 0; l < norm->lanes; l++)
+        sum += (double)sums[m * norm->lanes + l];
+    return sum;
+}
+
+static void batch_measure_summed(float *mean, float *variance, const struct conv_sums *sums,
+                                 const struct batch_norm *norm) {
+    double share = 1 / ((double)norm->n * norm->pixels);
+    for (int m = 0; m < norm->c; m++)
+        batch_set_measured(&mean[m], &variance[m], (double)sums->from[m * norm->lanes],
+                           batch_lanes_sum(sums->sum, norm, m) * share,
+                           batch_lanes_sum(sums->product, norm, m) * share);
+}
+
+// Whether y - y(mean), by which x - mean is found, keeps most of the digits of y, of each map.
+static bool batch_outputs_tell(const struct batch_sums *s, const struct batch_norm *norm) {
+    bool tell = true;
+    for (int m = 0; m < norm->c; m++) {
+        double at_mean = (double)s->factor[m] * (double)s->mean[m] + (double)s->term[m];
+        double deviation = (double)s->factor[m] * sqrt((double)s->variance[m]);
+        tell &= fabs(at_mean) < BATCH_FAR * fabs(deviation);
+    }
+    return tell;
+}
+
+static bool batch_errors_summed(float *plain, float *along, const struct batch_sums *s,
+                                const struct batch_norm *norm) {
+    if (!batch_outputs_tell(s, norm))
+        return false;
+    for (int m = 0; m < norm->c; m++) {
+        double sum = batch_lanes_sum(s->sums->sum, norm, m);
+        double product = batch_lanes_sum(s->sums->product, norm, m);
+        plain[m] = (float)sum;
+        along[m] = (float)((product - (double)s->term[m] * sum) / (double)s->factor[m] -
+                           (double)s->mean[m] * sum);
+    }
+    return true;
 }
 
 static void batch_scale_block(float *y, const float *x, const float *more, const float *factor,
@@ -266,8 +317,10 @@ static void batch_back_block(float *dx, const float *dy, const float *x, const f
 
 const struct batch_norm_kernels FAMILY(batch_norm_blocks) = {
     .measure = batch_measure_block,
+    .measure_summed = batch_measure_summed,
     .scale = batch_scale_block,
     .errors = batch_errors_block,
+    .errors_summed = batch_errors_summed,
     .back = batch_back_block,
 };
 

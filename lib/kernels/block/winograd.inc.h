@@ -136,7 +136,7 @@ static void winograd_pass(float *y, const float *x, const float *weights, struct
                 if (!s->few)
                     winograd_products(&t);
                 size_t at = (size_t)(g * s->maps) * LANES;
-                winograd_outputs(&t, y + at, ends_at(ends, at, (size_t)(g * s->maps)));
+                winograd_outputs(&t, y + at, ends_of(ends, (size_t)(g * s->maps)));
             }
     }
 }

@@ -4,13 +4,15 @@
 
 #include "kernels/block/winograd_square.inc.h"
 #include "kernels/block/winograd_tiles.inc.h"
+#include "kernels/conv.h"
 
 // What is done to outputs on their way, each where it is not NULL: biases and others are added, and
 // they pass a relu; or, as error gradients, the relu that has given `passed`, where that is above
-// 0. `more` and `passed` are laid out as the outputs.
+// 0. `more` and `passed` are laid out as the outputs. And they are added up.
 struct winograd_ends {
     const float *biases, *more, *passed;
     bool relu;
+    struct conv_sums sums;
 };
 
 // Where the outputs of a tile go; the ends are at its first pixel, too.
@@ -33,8 +35,28 @@ INLINE vector output_bias(struct winograd_output o, int m) {
     return zero + o.ends.biases[m];
 }
 
+// What outputs of a map add up to.
+struct output_sums {
+    vector from, sum, product;
+};
+
+INLINE struct output_sums begin_sums(struct winograd_output o, int m) {
+    struct output_sums sums = {0};
+    if (o.ends.sums.from) // else they are of error gradients
+        sums.from = *(const vector *)(o.ends.sums.from + (size_t)m * LANES);
+    return sums;
+}
+
+INLINE void end_sums(struct winograd_output o, int m, struct output_sums sums) {
+    if (!o.ends.sums.sum)
+        return;
+    *(vector *)(o.ends.sums.sum + (size_t)m * LANES) += sums.sum;
+    *(vector *)(o.ends.sums.product + (size_t)m * LANES) += sums.product;
+}
+
 // Stores the pixels y of a row that lie inside the picture, `at` floats behind o.to.
-INLINE void store_row(struct winograd_output o, size_t at, const vector *y, vector bias) {
+INLINE void store_row(struct winograd_output o, size_t at, const vector *y, vector bias,
+                      struct output_sums *sums) {
     float *to = apart_to(o.to + at);
     const float *more = o.ends.more ? apart(o.ends.more + at) : NULL;
     const float *passed = o.ends.passed ? apart(o.ends.passed + at) : NULL;
@@ -48,10 +70,17 @@ INLINE void store_row(struct winograd_output o, size_t at, const vector *y, vect
             value += *(const vector *)(more + (size_t)j * o.pixel);
         if (o.ends.relu)
             value = (vector)((places)value & (value > zero));
-        if (passed)
-            value =
-                (vector)((places)value & (*(const vector *)(passed + (size_t)j * o.pixel) > zero));
+        vector outputs = zero;
+        if (passed) {
+            outputs = *(const vector *)(passed + (size_t)j * o.pixel);
+            value = (vector)((places)value & (outputs > zero));
+        }
         *(vector *)(to + (size_t)j * o.pixel) = value;
+        if (o.ends.sums.sum) {
+            vector away = value - sums->from;
+            sums->sum += away;
+            sums->product += away * (passed ? outputs : away);
+        }
     }
 }
 
@@ -62,9 +91,11 @@ INLINE void store_output(struct winograd_output o, const vector *y, int m) {
         ask_to_write(rows, o.columns < WINOGRAD_TILE ? o.columns : WINOGRAD_TILE,
                      o.to + (size_t)m * LANES + AHEAD, o.row, o.pixel);
     vector bias = output_bias(o, m);
+    struct output_sums sums = begin_sums(o, m);
 #pragma GCC unroll 1
     for (int i = 0; i < rows; i++)
-        store_row(o, (size_t)m * LANES + (size_t)i * o.row, y + i * WINOGRAD_TILE, bias);
+        store_row(o, (size_t)m * LANES + (size_t)i * o.row, y + i * WINOGRAD_TILE, bias, &sums);
+    end_sums(o, m, sums);
 }
 
 // Transforms the products of all maps of a tile.
@@ -82,11 +113,31 @@ HOGWILD static void output_tile(const struct tiles *t, struct winograd_output o,
     }
 }
 
-// All of a tile, with its biases alone.
-INLINE struct winograd_output plain_output(struct winograd_output o) {
+// All of a tile.
+INLINE struct winograd_output whole_output(struct winograd_output o) {
     o.rows = o.columns = WINOGRAD_TILE;
-    o.ends = (struct winograd_ends){.biases = o.ends.biases};
     return o;
+}
+
+// The same with its biases alone, added up or not.
+INLINE struct winograd_output plain_output(struct winograd_output o, bool sums) {
+    o.ends.more = o.ends.passed = NULL;
+    o.ends.relu = false;
+    if (!sums)
+        o.ends.sums = (struct conv_sums){0};
+    else if (!o.ends.sums.sum || !o.ends.sums.from)
+        __builtin_unreachable();
+    return whole_output(o);
+}
+
+// The same that passes a relu backwards, and is added up.
+INLINE struct winograd_output passed_output(struct winograd_output o) {
+    o.ends.biases = o.ends.more = NULL;
+    o.ends.relu = false;
+    o.ends.sums.from = NULL;
+    if (!o.ends.passed || !o.ends.sums.sum)
+        __builtin_unreachable();
+    return whole_output(o);
 }
 
 // The same of a whole tile, in registers.
@@ -96,6 +147,7 @@ INLINE void output_square(int k, const struct tiles *t, struct winograd_output o
     size_t slice = t->winograd->sizes.value_slice;
     for (int m = 0; m < t->winograd->sizes.maps; m++, from += LANES) {
         vector line[WINOGRAD_TILE][POINTS_MOST], y[WINOGRAD_TILE], bias = output_bias(o, m);
+        struct output_sums sums = begin_sums(o, m);
         float *to = o.to + (size_t)m * LANES;
         if (o.far) {
             ask_to_read(t->high, t->wide, from + AHEAD, (size_t)t->wide * slice, slice);
@@ -107,18 +159,25 @@ INLINE void output_square(int k, const struct tiles *t, struct winograd_output o
             if (i >= o.rows)
                 break;
             weigh(s, WINOGRAD_TILE, line[i], y);
-            store_row(o, (size_t)m * LANES + (size_t)i * o.row, y, bias);
+            store_row(o, (size_t)m * LANES + (size_t)i * o.row, y, bias, &sums);
         }
+        end_sums(o, m, sums);
     }
 }
 
-// Most lie inside the picture, with nothing to be done but biases: that is compiled apart.
+// Most lie inside the picture, and what is often done to them is compiled apart.
 #define OUTPUT_SQUARE(k)                                                                           \
     HOGWILD static void output_square_##k(const struct tiles *t, struct winograd_output o,         \
                                           const float *from) {                                     \
-        bool plain = !o.ends.more && !o.ends.passed && !o.ends.relu;                               \
-        if (plain && o.rows == WINOGRAD_TILE && o.columns == WINOGRAD_TILE)                        \
-            output_square(k, t, plain_output(o), from);                                            \
+        bool whole = o.rows == WINOGRAD_TILE && o.columns == WINOGRAD_TILE;                        \
+        bool plain = whole && !o.ends.more && !o.ends.passed && !o.ends.relu;                      \
+        bool passed = whole && !o.ends.more && o.ends.passed && !o.ends.biases;                    \
+        if (plain && !o.ends.sums.sum)                                                             \
+            output_square(k, t, plain_output(o, false), from);                                     \
+        else if (plain)                                                                            \
+            output_square(k, t, plain_output(o, true), from);                                      \
+        else if (passed && o.ends.sums.sum)                                                        \
+            output_square(k, t, passed_output(o), from);                                           \
         else                                                                                       \
             output_square(k, t, o, from);                                                          \
     }
@@ -207,12 +266,52 @@ static const float *behind(const float *p, size_t at) {
     return p ? p + at : NULL;
 }
 
-// What belongs to outputs that lie `at` floats on, of maps from `map` on.
-static struct winograd_ends ends_at(struct winograd_ends ends, size_t at, size_t map) {
-    return (struct winograd_ends){.biases = behind(ends.biases, map),
-                                  .more = behind(ends.more, at),
-                                  .passed = behind(ends.passed, at),
-                                  .relu = ends.relu};
+static float *sums_behind(float *p, size_t at) {
+    return p ? p + at : NULL;
+}
+
+// What belongs to outputs that lie `at` floats on.
+static struct winograd_ends ends_at(struct winograd_ends ends, size_t at) {
+    ends.more = behind(ends.more, at);
+    ends.passed = behind(ends.passed, at);
+    return ends;
+}
+
+// The same of maps from `map` on, in blocks of full lanes.
+static struct winograd_ends ends_of(struct winograd_ends ends, size_t map) {
+    size_t at = map * LANES;
+    ends.biases = behind(ends.biases, map);
+    ends.sums = (struct conv_sums){.from = sums_behind(ends.sums.from, at),
+                                   .sum = sums_behind(ends.sums.sum, at),
+                                   .product = sums_behind(ends.sums.product, at)};
+    return ends_at(ends, at);
+}
+
+static void tile_outputs(const struct tiles *t, int i, struct winograd_output o) {
+    const struct winograd *w = t->winograd;
+    const struct winograd_sizes *s = &w->sizes;
+    if (s->few)
+        few_functions[s->points == 8][s->channels - 1](
+            o, (struct few){w->data + (size_t)(i * s->channels) * LANES, w->kernels, s->data_slice},
+            s->maps);
+    else
+        output_of(t)(t, o, w->values + (size_t)(i * s->maps) * LANES);
+}
+
+// The first outputs of all, of each map or of the maps in its lanes, are what sums begin from.
+static void find_from(const struct tiles *t, int i, struct winograd_output o) {
+    vector zero = {0};
+    float *from = o.ends.sums.from;
+    o.ends.sums = (struct conv_sums){0};
+    tile_outputs(t, i, o);
+    for (int m = 0; m < t->winograd->sizes.maps; m++) {
+        const float *first = o.to + (size_t)m * LANES;
+        vector *to = (vector *)(from + (size_t)m * LANES);
+        if (o.single)
+            *to = *(const vector *)first;
+        else
+            *to = zero + *first;
+    }
 }
 
 static void winograd_outputs(const struct tiles *t, float *y, struct winograd_ends ends) {
@@ -230,15 +329,10 @@ static void winograd_outputs(const struct tiles *t, float *y, struct winograd_en
                                     .columns = least(v->out_w - p.x, t->part->wide),
                                     .single = w->single,
                                     .far = s->far,
-                                    .ends = ends_at(ends, at, 0)};
-        if (s->few)
-            few_functions[s->points == 8][s->channels - 1](
-                o,
-                (struct few){w->data + (size_t)(i * s->channels) * LANES, w->kernels,
-                             s->data_slice},
-                s->maps);
-        else
-            output_of(t)(t, o, w->values + (size_t)(i * s->maps) * LANES);
+                                    .ends = ends_at(ends, at)};
+        if (at == 0 && ends.sums.from)
+            find_from(t, i, o);
+        tile_outputs(t, i, o);
     }
 }
 

@@ -2,11 +2,18 @@
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_TABLE_INC_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_TABLE_INC_H
 
+#include <string.h>
+
 #include "kernels/block/winograd_kept.inc.h"
 
 static void winograd_any(float *y, const float *x, const float *weights, struct winograd_ends ends,
                          int blocks, int lanes, const struct convolution *conv, bool turned,
                          float *scratch) {
+    size_t floats = (size_t)conv->maps * (size_t)lanes;
+    if (ends.sums.sum) {
+        memset(ends.sums.sum, 0, floats * sizeof(float));
+        memset(ends.sums.product, 0, floats * sizeof(float));
+    }
     if (lanes == LANES) {
         winograd_pass(y, x, weights, ends, blocks, conv, turned, scratch);
         return;
@@ -17,17 +24,21 @@ static void winograd_any(float *y, const float *x, const float *weights, struct 
 }
 
 static void winograd_forward(float *y, const float *x, const float *weights, const float *biases,
-                             bool relu, int blocks, int lanes, const struct convolution *conv,
-                             float *scratch) {
+                             bool relu, const struct conv_sums *sums, int blocks, int lanes,
+                             const struct convolution *conv, float *scratch) {
     struct winograd_ends ends = {.biases = biases, .relu = relu};
+    if (sums)
+        ends.sums = *sums;
     winograd_any(y, x, weights, ends, blocks, lanes, conv, false, scratch);
 }
 
 static void winograd_back_input(float *dx, const float *dy, const float *weights, const float *more,
-                                const float *relu, int blocks, int lanes,
-                                const struct convolution *conv, float *scratch) {
+                                const float *relu, const struct conv_sums *sums, int blocks,
+                                int lanes, const struct convolution *conv, float *scratch) {
     struct convolution turned = conv_turned(conv);
     struct winograd_ends ends = {.more = more, .passed = relu};
+    if (sums)
+        ends.sums = (struct conv_sums){.sum = sums->sum, .product = sums->product};
     winograd_any(dx, dy, weights, ends, blocks, lanes, &turned, true, scratch);
 }
 
