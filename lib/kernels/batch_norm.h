@@ -35,11 +35,12 @@ struct batch_map_kernels {
                           const struct batch_maps *maps);
 };
 
-// The sums of x, or of error gradients that came through the relu of y = factor x + term, that who
-// wrote them has taken.
+// The sums of error gradients that who wrote them has taken: with x, or, where they came through
+// the relu of y = factor x + term, with y.
 struct batch_sums {
     const struct conv_sums *sums; // kernels/conv.h
-    const float *factor, *term, *mean, *variance;
+    const float *factor, *term;   // NULL: with x
+    const float *mean, *variance;
 };
 
 // For plain samples, or for blocks, of whose last one some lanes may have no sample. What is of
@@ -61,8 +62,8 @@ struct batch_norm_kernels {
     void (*errors)(float *plain, float *along, float *dy, const float *outputs, float most,
                    const float *x, const float *mean, const struct batch_norm *norm,
                    float *scratch);
-    // These sums from those with y in the place of x - mean. False: y tells too little of x, since
-    // all of some map lie far from 0 beside their deviation; nothing is written.
+    // These sums from those with x or y. False: they tell too little of x - mean, since x or y of
+    // some map lie far from 0 beside their deviation; nothing is written.
     bool (*errors_summed)(float *plain, float *along, const struct batch_sums *sums,
                           const struct batch_norm *norm);
     // dx = factor dy + slope x + term, and 0 in lanes without a sample. dx may be x.

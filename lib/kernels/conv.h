@@ -59,8 +59,9 @@ struct conv_block_kernels {
 // of blocks, maps x lanes floats; over all blocks and pixels.
 struct conv_sums {
     float *from;          // of the forward pass: the outputs' first, by which sums lose no digits
-    float *sum, *product; // of outputs less that, and of their squares; or of error gradients that
-                          // came through a relu, and of these times the relu's outputs
+    float *sum, *product; // of outputs less that, and of their squares; or of error gradients, and
+                          // of these times ...
+    const float *other;   // ... what lies as they do, or, NULL, the outputs of the relu
 };
 
 // The same by Winograd's minimal filtering, for square kernels of 3 and 5 at stride 1: in blocks of
@@ -74,7 +75,8 @@ struct winograd_kernels {
                     const struct conv_sums *sums, int blocks, int lanes,
                     const struct convolution *conv, float *scratch);
     // more: NULL, or what is added to dx. relu: NULL, or the outputs x of a relu through which dx
-    // then goes on, where they are above 0; sums: NULL, or what is then to be added up.
+    // then goes on, where they are above 0; sums: NULL, or what is then to be added up, with
+    // `other` or a relu.
     void (*back_input)(float *dx, const float *dy, const float *weights, const float *more,
                        const float *relu, const struct conv_sums *sums, int blocks, int lanes,
                        const struct convolution *conv, float *scratch);

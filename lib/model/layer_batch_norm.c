@@ -300,9 +300,10 @@ HOGWILD static const float *means_of(const struct pass *pass, const struct group
 // Sums of error gradients from those that who wrote them has taken. False: they do not tell.
 static bool errors_summed(const struct pass *pass, const struct group *g, float *plain,
                           float *along, const struct conv_sums *sums) {
+    bool with_x = sums && sums->other;
     const struct batch_sums by = {.sums = sums,
-                                  .factor = g->factor,
-                                  .term = g->term,
+                                  .factor = with_x ? NULL : g->factor,
+                                  .term = with_x ? NULL : g->term,
                                   .mean = g->mean,
                                   .variance = g->variance};
     return sums && g->own && is_summed(pass, g) &&

@@ -53,6 +53,7 @@ struct node {
     int step;        // blocks of a part of its stack's pass
     int sums;        // the input, and one, whose outputs it makes itself as it adds; 0: none
     bool summed;     // it is that input
+    int beside;      // the layer whose outputs lie at pass.beside; 0: none
     bool early;      // the stack before has it measure each part; see net_sees_together
     bool remade; // y, which it begins its stack with, is made again for each part that goes back;
     int remade_first;   // or, 0: none, the first of those made again before its stack goes back,

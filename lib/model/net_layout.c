@@ -249,6 +249,12 @@ static void view_inputs(struct net *net, struct node *node, struct block_range r
     }
 }
 
+// Where the outputs of that layer begin that belong to samples from `at` on.
+static const float *beside(const struct net *net, const struct node *node, int at) {
+    const struct node *other = &net->nodes[node->beside];
+    return other->y + (size_t)at * shape_size(other->pass.layer->out);
+}
+
 void net_view(struct net *net, struct node *node, struct block_range range) {
     struct pass *pass = &node->pass;
     int at = (int)first_sample(node, range), left = net->n - at;
@@ -267,6 +273,7 @@ void net_view(struct net *net, struct node *node, struct block_range range) {
     pass->y = node->y ? node->y + (node->y_brief ? 0 : outputs) : NULL;
     pass->dy = node->dy ? node->dy + (node->dy_brief ? 0 : outputs) : NULL;
     pass->kept = node->kept + (size_t)at * node->kept_sample;
+    pass->beside = node->beside ? beside(net, node, at) : NULL;
     view_inputs(net, node, range);
 }
 

@@ -90,28 +90,50 @@ static bool can_tell(const struct node *node, const struct node *norm) {
     return layer->type->sums && layer->dropout == 0 && node->blocked && norm->blocked;
 }
 
+// Who is the last to write the error gradients of layer i as they go on, and alone or adding up
+// what another wrote; 0: nobody is.
+static int finishes_errors(const struct net *net, int i) {
+    const struct node *node = &net->nodes[i];
+    int r = i + 1, j = 0;
+    bool whole = node->writers == 1 || node->joined;
+    bool through = node->fused.act == ACT_LINEAR || node->pass.undone;
+    return whole && through && next_writer(net, i, &r, &j) ? r : 0;
+}
+
+// The norm's error gradients are those of its outputs behind its relu, or of a sum of them and
+// others'.
+static void tell_norm_back(struct net *net, int norm) {
+    const struct node *node = &net->nodes[norm];
+    int r = node->fused.undone ? finishes_errors(net, norm)
+            : node->borrows    ? finishes_errors(net, node->borrows)
+                               : 0;
+    if (!r || !can_tell(&net->nodes[r], node))
+        return;
+    net->nodes[r].pass.tells_back = norm;
+    net->nodes[r].beside = node->fused.undone ? 0 : node->pass.layer->from[0];
+}
+
 // A norm is shown each part behind the layers that write it, and again before those that then read
-// on: who writes last before it does so of the same part. Who takes error gradients back through
-// its relu alone reads it.
+// on.
 static void tell_norm(struct net *net, int norm) {
     struct node *node = &net->nodes[norm], *below = net_from(net, node->pass.layer, 0);
-    int r = norm + 1, j = 0;
     if (can_tell(below, node) && below->fused.act == ACT_LINEAR)
         below->pass.tells = norm;
-    if (node->fused.undone && next_writer(net, norm, &r, &j) && can_tell(&net->nodes[r], node))
-        net->nodes[r].pass.tells_back = norm;
+    tell_norm_back(net, norm);
 }
 
 static void tell_norms(struct net *net) {
-    for (int i = 0; i < net->model->layer_count; i++)
+    for (int i = 0; i < net->model->layer_count; i++) {
         net->nodes[i].pass.tells = net->nodes[i].pass.tells_back = 0;
+        net->nodes[i].beside = 0;
+    }
     for (int i = 0; i < net->model->layer_count; i++)
         if (net_sees_together(net, &net->model->layers[i]))
             tell_norm(net, i);
 }
 
 void net_lay_sums(struct net *net) {
-    tell_norms(net);
     join_all_errors(net);
+    tell_norms(net);
     sum_all_inputs(net);
 }

@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-#include "core/invariant.h"
 #include "core/random.h"
 #include "kernels/blocks.h"
 #include "kernels/kernels.h"
@@ -23,14 +22,15 @@ const struct conv_sums *pass_tell_sums(const struct pass *pass, int told, enum n
         return NULL;
     sums->told = told, sums->pass = of;
     sums->at = pass->at, sums->n = pass->n;
+    sums->sums.other = of == NET_BACKWARD ? pass->beside : NULL;
     return &sums->sums;
 }
 
 const struct conv_sums *pass_take_sums(const struct pass *pass, enum net_pass of) {
     struct pass_sums *sums = pass->sums;
-    if (sums->told != pass->layer->index || sums->pass != of)
+    if (sums->told != pass->layer->index || sums->pass != of || sums->at != pass->at ||
+        sums->n != pass->n)
         return NULL;
-    INVARIANT(sums->at == pass->at && sums->n == pass->n);
     sums->told = 0;
     return &sums->sums;
 }

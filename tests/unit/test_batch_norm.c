@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "kernels/batch_norm.h"
+#include "kernels/conv.h"
 #include "kernels/kernels.h"
 #include "model/net.h"
 #include "model/prepared.h"
@@ -280,13 +281,16 @@ static void test_parts(struct tap *tap) {
     fixture_close(&f);
 }
 
-// A norm, the layer of that number, whose maps have this scale and another by turns.
-static void check_sums(struct tap *tap, const char *text, int number, float scale) {
+// A norm, the layer of that number, whose maps have this scale and another by turns, behind a layer
+// of such biases.
+static void check_sums(struct tap *tap, const char *text, int number, float scale, float bias) {
     static const int counts[] = {1, 5, 16, 47, 80};
     struct fixture f;
     if (!fixture_open(tap, &f, text))
         return;
-    const struct layer *norm = &f.model->layers[number];
+    const struct layer *norm = &f.model->layers[number], *below = norm - 1;
+    for (size_t i = 0; i < below->biases.count; i++)
+        f.parameters[below->biases.offset + i] = bias;
     for (size_t i = 0; i < norm->weights.count; i++) {
         f.parameters[norm->weights.offset + i] = i % 2 ? 1 : scale;
         f.parameters[norm->biases.offset + i] = 0.5f;
@@ -297,6 +301,10 @@ static void check_sums(struct tap *tap, const char *text, int number, float scal
         float *got = gradient_by(tap, &f, kernels_best(), counts[i], NULL);
         CHECK(tap, largest_of(wanted, n) > 0);
         check_floats(tap, got, wanted, n, 5e-4 * largest_of(wanted, n));
+        for (int p = 0; p < 2; p++) { // of the norm itself
+            size_t at = (p ? norm->biases : norm->weights).offset, c = norm->biases.count;
+            check_floats(tap, got + at, wanted + at, c, 2e-3 * largest_of(wanted + at, c));
+        }
         free(wanted), free(got);
     }
     fixture_close(&f);
@@ -307,21 +315,66 @@ static void check_sums(struct tap *tap, const char *text, int number, float scal
     "input 3x" picture "\n" CONV "\n" CONV act "\nbatchnorm act=relu\n" CONV "\nbatchnorm\n"       \
     "softmax units=3\n"
 
+#define SUM(picture, act)                                                                          \
+    "input 3x" picture "\n" CONV "\nbatchnorm a act=relu\n" CONV                                   \
+    "\nbatchnorm b\nadd c from=b,a" act "\n" CONV                                                  \
+    " from=c\nbatchnorm d\nadd from=d,c act=relu\n" CONV                                           \
+    "\nbatchnorm act=relu\navgpool size=all\nsoftmax units=3\n"
+
+// Sums that three layers read, that one of many weights reads, which passes all samples at once,
+// and that one reads behind such.
+#define TWO(picture, maps)                                                                         \
+    "input " picture "\nconv maps=" maps " kernel=1\nbatchnorm a act=relu\nconv maps=" maps        \
+    " kernel=1\nbatchnorm b\nadd c from=b,a act=relu\n"
+#define END "avgpool size=all\nsoftmax units=3\n"
+#define THREE                                                                                      \
+    TWO("3x12x12", "16")                                                                           \
+    "conv d from=c maps=16 kernel=3 pad=1\nconv e from=c maps=16 kernel=1\n"                       \
+    "add from=c,d,e act=relu\n" END
+#define MANY TWO("16x8x8", "128") CONV " from=c\nbatchnorm act=relu\n" END
+#define BEHIND                                                                                     \
+    TWO("16x8x8", "128")                                                                           \
+    "conv d from=a maps=16 kernel=3 pad=1\n"                                                       \
+    "conv e from=c maps=128 groups=2 kernel=3 pad=1\nbatchnorm f act=relu\nconcat from=d,f\n" END
+
+// Sums with x tell as long as means are not far from 0.
+static void check_far(struct tap *tap, const struct kernels *kernels, float mean_of_one) {
+    float sum[] = {1, 2}, product[] = {3, 4}, mean[] = {1, mean_of_one}, variance[] = {1, 4};
+    float plain[] = {0, 0}, along[] = {0, 0};
+    struct conv_sums sums = {.sum = sum, .product = product};
+    struct batch_sums by = {.sums = &sums, .mean = mean, .variance = variance};
+    struct batch_norm norm = {.n = 1, .c = 2, .pixels = 9, .lanes = 1};
+    bool tells = kernels->batch_norm_blocks->errors_summed(plain, along, &by, &norm);
+    CHECK_INT(tap, tells, fabsf(mean_of_one) < 32);
+    CHECK_NEAR(tap, along[1], tells ? 4 - 2 * (double)mean_of_one : 0, 1e-6);
+    CHECK_NEAR(tap, plain[1], tells ? 2 : 0, 1e-6);
+}
+
 // Between convolutions by Winograd's filtering, which add up what the norm is to look at: of parts
-// in one group and in several, with empty lanes, and behind an activation. Where scales are small
-// beside shifts, outputs tell too little of what was normalised.
+// in one group and in several, with empty lanes, and behind an activation, and before a
+// sum. Where scales are small beside shifts, or means large, too little is told of what was
+// normalised.
 static void test_sums(struct tap *tap) {
-    check_sums(tap, BETWEEN("12x12", ""), 3, 0.5f);
-    check_sums(tap, BETWEEN("8x8", ""), 3, -0.1f);
-    check_sums(tap, BETWEEN("24x24", ""), 3, -0.1f);
-    check_sums(tap, BETWEEN("12x12", " act=tanh"), 3, 0.5f);
-    check_sums(tap, BETWEEN("12x12", " act=relu"), 3, 0.5f);
-    check_sums(tap, BETWEEN("12x12", " dropout=0.5"), 3, 0.5f);
-    check_sums(tap, BETWEEN("12x12", ""), 3, 1e-6f);
-    check_sums(tap, BETWEEN("12x12", ""), 3, 0);
+    check_sums(tap, BETWEEN("12x12", ""), 3, 0.5f, 0);
+    check_sums(tap, BETWEEN("8x8", ""), 3, -0.1f, 0);
+    check_sums(tap, BETWEEN("24x24", ""), 3, -0.1f, 0);
+    check_sums(tap, BETWEEN("12x12", " act=tanh"), 3, 0.5f, 0);
+    check_sums(tap, BETWEEN("12x12", " act=relu"), 3, 0.5f, 0);
+    check_sums(tap, BETWEEN("12x12", " dropout=0.5"), 3, 0.5f, 0);
+    check_sums(tap, BETWEEN("12x12", ""), 3, 1e-6f, 0);
+    check_sums(tap, BETWEEN("12x12", ""), 3, 0, 0);
+    check_sums(tap, SUM("12x12", ""), 4, 0.5f, 0);
+    check_sums(tap, SUM("8x8", " act=relu"), 4, 0.5f, 0);
+    check_sums(tap, SUM("24x24", " act=relu"), 4, 0.5f, 0);
+    check_sums(tap, SUM("12x12", " act=tanh"), 4, 0.5f, 0);
+    check_sums(tap, THREE, 4, 0.5f, 0);
+    check_sums(tap, MANY, 4, 0.5f, 0);
+    check_sums(tap, BEHIND, 4, 0.5f, 0);
+    for (int mean = -100; kernels_best()->batch_norm_blocks && mean <= 100; mean += 25)
+        check_far(tap, kernels_best(), (float)mean);
     check_sums(tap,
                "input 16x24x24\nbatchnorm act=relu\n" CONV "\navgpool size=all\nsoftmax units=3\n",
-               1, 0.5f);
+               1, 0.5f, 0);
     tap_result(tap, "sums that convolutions take are those that norms would, or are not used");
 }
 

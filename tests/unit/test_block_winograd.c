@@ -131,7 +131,7 @@ static void check_told(struct family *f, const struct told *t) {
 
 static struct conv_sums sums_room(int maps, int lanes) {
     size_t floats = (size_t)(maps * lanes);
-    struct conv_sums sums = {mem_floats(floats), mem_floats(floats), mem_floats(floats)};
+    struct conv_sums sums = {mem_floats(floats), mem_floats(floats), mem_floats(floats), NULL};
     for (size_t i = 0; i < floats; i++)
         sums.from[i] = sums.sum[i] = sums.product[i] = NAN; // nobody clears them
     return sums;
@@ -177,24 +177,25 @@ static void check_shape(struct family *f, const struct shape *s, int lanes, doub
     for (size_t i = 0; i < dx.size; i++)
         more[i] = x[dx.size - 1 - i];
     float *bmore = blocks_of(f, more, n, s->c, in_pixels, lanes);
+    back.other = adds ? bmore : NULL;
     f->k->winograd->back_input(bdx, bdy, weights, adds ? bmore : NULL, relu ? bx : NULL,
                                relu ? &back : NULL, blocks, lanes, &conv, scratch);
     for (size_t i = 0; i < dx.size; i++) {
         dx.value[i] += adds ? (double)more[i] : 0;
         dx.value[i] = !relu || x[i] > 0 ? dx.value[i] : 0;
     }
-    free(more), free(bmore);
     f->k->winograd->back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
     float *got_y = samples_of(f, by, n, s->maps, out_pixels, lanes);
     float *got_dx = samples_of(f, bdx, n, s->c, in_pixels, lanes);
     if (relu)
-        check_told(f, &(struct told){&back, got_dx, x, NULL, n, s->c, in_pixels, lanes});
+        check_told(f,
+                   &(struct told){&back, got_dx, adds ? more : x, NULL, n, s->c, in_pixels, lanes});
     else
         check_told(f,
                    &(struct told){&sums, got_y, got_y, sums.from, n, s->maps, out_pixels, lanes});
     for (int m = 0; !relu && m < s->maps; m++) // of the first pixel of the first sample
         CHECK(f->tap, sums.from[m * lanes] == got_y[m * out_pixels]);
-    sums_free(&sums), sums_free(&back);
+    sums_free(&sums), sums_free(&back), free(more), free(bmore);
     check_near(f, "winograd_block", s, got_y, y, most, mean);
     check_near(f, "winograd_block_back_input", s, got_dx, dx, most, mean);
     check_near(f, "winograd_block_back_weights", s, dweights, dw, most, mean);

@@ -243,27 +243,36 @@ static void batch_measure_summed(float *mean, float *variance, const struct conv
                            batch_lanes_sum(sums->product, norm, m) * share);
 }
 
-// Whether y - y(mean), by which x - mean is found, keeps most of the digits of y, of each map.
-static bool batch_outputs_tell(const struct batch_sums *s, const struct batch_norm *norm) {
+// x or y of map m are factor x + term.
+static double batch_sums_factor(const struct batch_sums *s, int m) {
+    return s->factor ? (double)s->factor[m] : 1;
+}
+
+static double batch_sums_term(const struct batch_sums *s, int m) {
+    return s->term ? (double)s->term[m] : 0;
+}
+
+// Whether the difference to their mean keeps most of their digits, of each map.
+static bool batch_sums_tell(const struct batch_sums *s, const struct batch_norm *norm) {
     bool tell = true;
     for (int m = 0; m < norm->c; m++) {
-        double at_mean = (double)s->factor[m] * (double)s->mean[m] + (double)s->term[m];
-        double deviation = (double)s->factor[m] * sqrt((double)s->variance[m]);
-        tell &= fabs(at_mean) < BATCH_FAR * fabs(deviation);
+        double factor = batch_sums_factor(s, m);
+        double at_mean = factor * (double)s->mean[m] + batch_sums_term(s, m);
+        tell &= fabs(at_mean) < BATCH_FAR * fabs(factor * sqrt((double)s->variance[m]));
     }
     return tell;
 }
 
 static bool batch_errors_summed(float *plain, float *along, const struct batch_sums *s,
                                 const struct batch_norm *norm) {
-    if (!batch_outputs_tell(s, norm))
+    if (!batch_sums_tell(s, norm))
         return false;
     for (int m = 0; m < norm->c; m++) {
         double sum = batch_lanes_sum(s->sums->sum, norm, m);
         double product = batch_lanes_sum(s->sums->product, norm, m);
+        double with_x = (product - batch_sums_term(s, m) * sum) / batch_sums_factor(s, m);
         plain[m] = (float)sum;
-        along[m] = (float)((product - (double)s->term[m] * sum) / (double)s->factor[m] -
-                           (double)s->mean[m] * sum);
+        along[m] = (float)(with_x - (double)s->mean[m] * sum);
     }
     return true;
 }

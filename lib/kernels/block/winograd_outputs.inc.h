@@ -60,6 +60,7 @@ INLINE void store_row(struct winograd_output o, size_t at, const vector *y, vect
     float *to = apart_to(o.to + at);
     const float *more = o.ends.more ? apart(o.ends.more + at) : NULL;
     const float *passed = o.ends.passed ? apart(o.ends.passed + at) : NULL;
+    const float *other = o.ends.sums.other ? apart(o.ends.sums.other + at) : NULL;
     vector zero = {0};
 #pragma GCC unroll 4
     for (int j = 0; j < WINOGRAD_TILE; j++) {
@@ -77,9 +78,11 @@ INLINE void store_row(struct winograd_output o, size_t at, const vector *y, vect
         }
         *(vector *)(to + (size_t)j * o.pixel) = value;
         if (o.ends.sums.sum) {
-            vector away = value - sums->from;
+            vector away = value - sums->from, with = passed ? outputs : away;
+            if (other)
+                with = *(const vector *)(other + (size_t)j * o.pixel);
             sums->sum += away;
-            sums->product += away * (passed ? outputs : away);
+            sums->product += away * with;
         }
     }
 }
@@ -121,7 +124,7 @@ INLINE struct winograd_output whole_output(struct winograd_output o) {
 
 // The same with its biases alone, added up or not.
 INLINE struct winograd_output plain_output(struct winograd_output o, bool sums) {
-    o.ends.more = o.ends.passed = NULL;
+    o.ends.more = o.ends.passed = o.ends.sums.other = NULL;
     o.ends.relu = false;
     if (!sums)
         o.ends.sums = (struct conv_sums){0};
@@ -130,11 +133,15 @@ INLINE struct winograd_output plain_output(struct winograd_output o, bool sums) 
     return whole_output(o);
 }
 
-// The same that passes a relu backwards, and is added up.
-INLINE struct winograd_output passed_output(struct winograd_output o) {
-    o.ends.biases = o.ends.more = NULL;
+// The same that passes a relu backwards, and is added up; with or without `more` and `other`.
+INLINE struct winograd_output passed_output(struct winograd_output o, bool joined) {
+    o.ends.biases = NULL;
     o.ends.relu = false;
     o.ends.sums.from = NULL;
+    if (!joined)
+        o.ends.more = o.ends.sums.other = NULL;
+    else if (!o.ends.more || !o.ends.sums.other)
+        __builtin_unreachable();
     if (!o.ends.passed || !o.ends.sums.sum)
         __builtin_unreachable();
     return whole_output(o);
@@ -171,13 +178,16 @@ INLINE void output_square(int k, const struct tiles *t, struct winograd_output o
                                           const float *from) {                                     \
         bool whole = o.rows == WINOGRAD_TILE && o.columns == WINOGRAD_TILE;                        \
         bool plain = whole && !o.ends.more && !o.ends.passed && !o.ends.relu;                      \
-        bool passed = whole && !o.ends.more && o.ends.passed && !o.ends.biases;                    \
+        bool passed = whole && o.ends.passed && o.ends.sums.sum;                                   \
+        bool more = o.ends.more, other = o.ends.sums.other;                                        \
         if (plain && !o.ends.sums.sum)                                                             \
             output_square(k, t, plain_output(o, false), from);                                     \
         else if (plain)                                                                            \
             output_square(k, t, plain_output(o, true), from);                                      \
-        else if (passed && o.ends.sums.sum)                                                        \
-            output_square(k, t, passed_output(o), from);                                           \
+        else if (passed && !more && !other)                                                        \
+            output_square(k, t, passed_output(o, false), from);                                    \
+        else if (passed && more && other)                                                          \
+            output_square(k, t, passed_output(o, true), from);                                     \
         else                                                                                       \
             output_square(k, t, o, from);                                                          \
     }
@@ -274,6 +284,7 @@ static float *sums_behind(float *p, size_t at) {
 static struct winograd_ends ends_at(struct winograd_ends ends, size_t at) {
     ends.more = behind(ends.more, at);
     ends.passed = behind(ends.passed, at);
+    ends.sums.other = behind(ends.sums.other, at);
     return ends;
 }
 
@@ -281,9 +292,9 @@ static struct winograd_ends ends_at(struct winograd_ends ends, size_t at) {
 static struct winograd_ends ends_of(struct winograd_ends ends, size_t map) {
     size_t at = map * LANES;
     ends.biases = behind(ends.biases, map);
-    ends.sums = (struct conv_sums){.from = sums_behind(ends.sums.from, at),
-                                   .sum = sums_behind(ends.sums.sum, at),
-                                   .product = sums_behind(ends.sums.product, at)};
+    ends.sums.from = sums_behind(ends.sums.from, at);
+    ends.sums.sum = sums_behind(ends.sums.sum, at);
+    ends.sums.product = sums_behind(ends.sums.product, at);
     return ends_at(ends, at);
 }
 

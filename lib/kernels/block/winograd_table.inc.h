@@ -38,7 +38,8 @@ static void winograd_back_input(float *dx, const float *dy, const float *weights
     struct convolution turned = conv_turned(conv);
     struct winograd_ends ends = {.more = more, .passed = relu};
     if (sums)
-        ends.sums = (struct conv_sums){.sum = sums->sum, .product = sums->product};
+        ends.sums =
+            (struct conv_sums){.sum = sums->sum, .product = sums->product, .other = sums->other};
     winograd_any(dx, dy, weights, ends, blocks, lanes, &turned, true, scratch);
 }
 
