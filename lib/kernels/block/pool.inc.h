@@ -137,6 +137,8 @@ window_error(enum pool_kind kind, struct pooled from, size_t at, int count) {
 
 // ---- Windows that tile the picture: one window at a time, written to its pixels.
 
+enum { SPREAD_MOST = 9 }; // pixels that a vector is written to at once
+
 static bool window_tiles(const struct window *v) {
     return v->kernel_h == v->stride_h && v->kernel_w == v->stride_w && !v->pad_h && !v->pad_w;
 }
@@ -178,6 +180,21 @@ spread_run(enum pool_kind kind, int rows, int columns, struct pool_tile tile, st
         spread_vector(kind, rows, columns, tile, from, i, (int)(tile.run - i));
 }
 
+// The same pixel by pixel, as they lie: what a vector gives to many pixels lies too far apart.
+__attribute__((always_inline)) static inline void spread_pixels(enum pool_kind kind, int rows,
+                                                                int columns, struct pool_tile tile,
+                                                                struct pooled from) {
+    for (int ky = 0; ky < rows; ky++)
+        for (int kx = 0; kx < columns; kx++) {
+            size_t to = (size_t)ky * tile.row + (size_t)kx * tile.run;
+            struct pool_tile pixel = tile;
+            pixel.dx += to;
+            pixel.relu = tile.relu ? tile.relu + to : NULL;
+            pixel.x = tile.x ? tile.x + to : NULL;
+            spread_run(kind, 1, 1, pixel, from);
+        }
+}
+
 // Zeros where no window stands: right of pixel `columns` of the `rows` first rows,
 // and below them.
 static void clear_rest(float *dx, const struct window *v, size_t run, int rows, int columns) {
@@ -205,6 +222,8 @@ __attribute__((always_inline)) static inline void spread_block(enum pool_kind ki
                 tile.factor = mean_factor(means, oy, ox);
             if (s.y1 - s.y0 == 2 && s.x1 - s.x0 == 2)
                 spread_run(kind, 2, 2, tile, from);
+            else if ((s.y1 - s.y0) * (s.x1 - s.x0) > SPREAD_MOST)
+                spread_pixels(kind, s.y1 - s.y0, s.x1 - s.x0, tile, from);
             else
                 spread_run(kind, s.y1 - s.y0, s.x1 - s.x0, tile, from);
         }
