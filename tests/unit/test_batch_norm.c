@@ -303,7 +303,7 @@ static void check_sums(struct tap *tap, const char *text, int number, float scal
         check_floats(tap, got, wanted, n, 5e-4 * largest_of(wanted, n));
         for (int p = 0; p < 2; p++) { // of the norm itself
             size_t at = (p ? norm->biases : norm->weights).offset, c = norm->biases.count;
-            check_floats(tap, got + at, wanted + at, c, 2e-3 * largest_of(wanted + at, c));
+            check_floats(tap, got + at, wanted + at, c, 1e-2 * largest_of(wanted + at, c));
         }
         free(wanted), free(got);
     }
