@@ -190,6 +190,10 @@ int main(void) {
           UNDER "conv a maps=4 kernel=3 pad=1 act=relu from=base\n"
                 "conv b maps=4 kernel=3 pad=1 act=relu from=a\nconv c maps=4 kernel=1 from=b\n"
                 "add d from=a,b\nadd from=b,c,d\n" OVER);
+    check(&tap, "a relu that a pool and a convolution read",
+          UNDER "conv a maps=4 kernel=3 pad=1 act=relu from=base\n"
+                "avgpool b from=a size=3 stride=1 pad=1\nconv c from=a maps=3 kernel=1\n"
+                "concat from=b,c\n" OVER);
     check(&tap, "a sum of branches, activated",
           UNDER "conv a maps=4 kernel=3 pad=1 act=tanh from=base\n"
                 "conv b maps=4 kernel=5 pad=2 from=base\n"
