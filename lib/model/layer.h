@@ -86,7 +86,7 @@ struct layer_type {
     bool back_keeps_dy; // it changes dy for an activation or dropout at most
     bool back_over_x;   // it has read all that it wants of x where it writes dx, which may be there
     bool remakes;       // in a backward pass forward makes y again; dx does not need it
-    bool sums;          // it can tell sums of what it writes, see pass.sums
+    bool tells_sums;    // it can tell sums of what it writes, see pass.tells
     bool undoes_relu; // it can take error gradients back through the relu below it, see pass.undoes
     bool adds_errors; // it can add others' error gradients of its input to its own, see pass.more
     bool bands;       // its passes may be of some rows of one block (pass.window)

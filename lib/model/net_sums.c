@@ -87,16 +87,17 @@ static void sum_all_inputs(struct net *net) {
 
 static bool can_tell(const struct node *node, const struct node *norm) {
     const struct layer *layer = node->pass.layer;
-    return layer->type->sums && layer->dropout == 0 && node->blocked && norm->blocked;
+    return layer->type->tells_sums && layer->dropout == 0 && node->blocked && norm->blocked;
 }
 
-// Who is the last to write the error gradients of layer i as they go on, and alone or adding up
-// what another wrote; 0: nobody is.
+// Who is the last to write the error gradients of layer i, alone or adding up what another wrote,
+// so that the layer itself changes nothing of them; 0: nobody is.
 static int finishes_errors(const struct net *net, int i) {
     const struct node *node = &net->nodes[i];
     int r = i + 1, j = 0;
     bool whole = node->writers == 1 || node->joined;
-    bool through = node->fused.act == ACT_LINEAR || node->pass.undone;
+    bool through =
+        (node->fused.act == ACT_LINEAR || node->pass.undone) && net->model->layers[i].dropout == 0;
     return whole && through && next_writer(net, i, &r, &j) ? r : 0;
 }
 
