@@ -1,5 +1,6 @@
-// Requests that share passes: a thread that is free takes what there is, at most a batch, and
-// samples of requests that come while all compute go through the model together.
+// Requests that share passes: a thread that is free takes what there is, as much as had better pass
+// at once (predictor_first), and samples of requests that come while all compute go through the
+// model together.
 //
 // Threads: batcher_put may be called by any; `open` and `done` of a request by a thread of the
 // batcher, one after the other.

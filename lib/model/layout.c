@@ -60,29 +60,21 @@ int layout_lanes_most(const struct kernels *kernels, int n) {
     return lanes < kernels->lanes ? lanes : kernels->lanes;
 }
 
-// The lanes whose cost is least, and that cost.
-static int best_lanes(const struct model *part, const struct kernels *kernels, int n,
-                      double *least) {
+int layout_lanes(const struct model *part, const struct kernels *kernels, int n) {
     const struct model *model = part->uncut ? part->uncut : part;
     int best = 0;
-    *least = layout_cost(model, kernels, n, 0);
+    double least = layout_cost(model, kernels, n, 0);
     for (int lanes = 1; lanes <= layout_lanes_most(kernels, n); lanes *= 2) {
         double sum = layout_cost(model, kernels, n, lanes);
-        if (sum < *least) {
+        if (sum < least) {
             best = lanes;
-            *least = sum;
+            least = sum;
         }
     }
     return best;
 }
 
-int layout_lanes(const struct model *model, const struct kernels *kernels, int n) {
-    double least;
-    return best_lanes(model, kernels, n, &least);
-}
-
-double layout_price(const struct model *model, const struct kernels *kernels, int n) {
-    double least;
-    (void)best_lanes(model, kernels, n, &least);
-    return least;
+double layout_price(const struct model *part, const struct kernels *kernels, int n) {
+    const struct model *model = part->uncut ? part->uncut : part;
+    return layout_cost(model, kernels, n, layout_lanes(part, kernels, n));
 }

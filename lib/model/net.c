@@ -270,8 +270,7 @@ static void add_gradient(const struct net *net, const struct node *node, float *
                        layer_parameters(layer), 1);
 }
 
-// The outputs of the part as they were in the forward pass, but for what other threads have done to
-// the parameters since.
+// The outputs of the part as they were in the forward pass.
 static void remake(struct net *net, struct node *node, struct block_range range) {
     net_view(net, node, range);
     net_set_parameters(&node->pass, net->progress.parameters, NULL);

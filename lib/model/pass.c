@@ -34,6 +34,7 @@ const struct conv_sums *pass_take_sums(const struct pass *pass, enum net_pass of
     sums->told = 0;
     return &sums->sums;
 }
+
 size_t pass_mask_size(const struct layer *layer, int n, bool train) {
     return train && layer->dropout > 0 ? (size_t)n * shape_size(layer->out) : 0;
 }

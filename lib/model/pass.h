@@ -41,7 +41,7 @@ struct pass {
     void *sharer;
     struct pass_sums *sums; // of the context
     int tells, tells_back;  // the layer that wants sums of the outputs, or of what is written to
-                            // dx[0]; 0: none does;
+                            // dx[0]; 0: none does
     const float *beside;    // the latter with this, of the same shape; NULL: with x[0]
     int places;             // for samples: n, or lanes * blocks
     int at, all;            // the first of these samples, of all that are passed, in parts

@@ -84,7 +84,7 @@ static void check_l2(struct family *f, struct pool_case *p) {
     f->ref->pools->l2pool_back(p->dx, p->dy, p->y, p->x, p->n, v);
     f->k->blocks->l2pool_back(dx, p->bdy, y, p->bx, p->blocks, p->lanes, v);
     check_blocks(f, "l2pool_block", y, p->y, p->n, v->c, p->out, p->lanes, TOLERANCE);
-    check_blocks(f, "l2pool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, 4 * TOLERANCE);
+    check_blocks(f, "l2pool_block_back", dx, p->dx, p->n, v->c, p->in, p->lanes, TOLERANCE);
 }
 
 static void check_pools(struct family *f, const struct window *v, int n, int lanes) {
@@ -108,7 +108,6 @@ static void test_pools(struct family *f, int lanes) {
         // h, w, kernel, stride, pad
         {1, 1, 1, 1, 0},    {28, 14, 2, 2, 0},  {9, 12, 3, 2, 0}, {7, 7, 3, 1, 1},  {8, 8, 3, 2, 1},
         {11, 6, 5, 3, 2},   {6, 7, 2, 3, 0},    {5, 4, 4, 1, 3},  {7, 10, 3, 3, 0}, {9, 7, 2, 2, 0},
-        {9, 11, 4, 4, 0},   {8, 8, 8, 8, 0},    // that tile, larger
         {19, 17, 15, 2, 3}, {20, 18, 17, 3, 8}, // winners in bytes no more from 16 x 16
     };
     for (size_t c = 0; c < sizeof maps / sizeof *maps; c++)
@@ -117,6 +116,18 @@ static void test_pools(struct family *f, int lanes) {
                 struct window v = pool_window(maps[c], shapes[s], up);
                 check_pools(f, &v, lanes + 3, lanes);
             }
+}
+
+// Windows that tile the picture, of more pixels than a vector is written to at once. The other
+// tests have the noise that they had without this one.
+static void test_large_tiles(struct family *f, int lanes) {
+    static const int shapes[][5] = {{9, 11, 4, 4, 0}, {8, 8, 8, 8, 0}};
+    const struct random before = f->random;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        struct window v = pool_window(20, shapes[s], false);
+        check_pools(f, &v, lanes + 3, lanes);
+    }
+    f->random = before;
 }
 
 // What comes first wins even if it is no number; what comes after a number does not.
@@ -140,6 +151,7 @@ static void test_no_number(struct family *f, int lanes) {
 
 static void test_all(struct family *f, int lanes) {
     test_pools(f, lanes);
+    test_large_tiles(f, lanes);
     test_no_number(f, lanes);
 }
 

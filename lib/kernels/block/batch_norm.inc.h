@@ -18,7 +18,7 @@ enum {
     BATCH_PIXELS = 16,      // whose sums stay in registers, near each other
     BATCH_LONG = 12,        // vectors of a run, whose sums do not wait for one another
     BATCH_SUMMED = 64 * 16, // pixels whose sums are in single precision
-    BATCH_FAR = 16,         // outputs' means, in deviations
+    BATCH_FAR = 16,         // deviations from 0, where a mean is too far
 };
 
 enum batch_pass { BATCH_MEASURE, BATCH_SCALE, BATCH_SUM, BATCH_ERRORS, BATCH_BACK };

@@ -173,23 +173,28 @@ INLINE void output_square(int k, const struct tiles *t, struct winograd_output o
 }
 
 // Most lie inside the picture, and what is often done to them is compiled apart.
+INLINE void output_any_square(int k, const struct tiles *t, struct winograd_output o,
+                              const float *from) {
+    bool whole = o.rows == WINOGRAD_TILE && o.columns == WINOGRAD_TILE;
+    bool plain = whole && !o.ends.more && !o.ends.passed && !o.ends.relu;
+    bool passed = whole && o.ends.passed && o.ends.sums.sum;
+    bool more = o.ends.more, other = o.ends.sums.other;
+    if (plain && !o.ends.sums.sum)
+        output_square(k, t, plain_output(o, false), from);
+    else if (plain)
+        output_square(k, t, plain_output(o, true), from);
+    else if (passed && !more && !other)
+        output_square(k, t, passed_output(o, false), from);
+    else if (passed && more && other)
+        output_square(k, t, passed_output(o, true), from);
+    else
+        output_square(k, t, o, from);
+}
+
 #define OUTPUT_SQUARE(k)                                                                           \
     HOGWILD static void output_square_##k(const struct tiles *t, struct winograd_output o,         \
                                           const float *from) {                                     \
-        bool whole = o.rows == WINOGRAD_TILE && o.columns == WINOGRAD_TILE;                        \
-        bool plain = whole && !o.ends.more && !o.ends.passed && !o.ends.relu;                      \
-        bool passed = whole && o.ends.passed && o.ends.sums.sum;                                   \
-        bool more = o.ends.more, other = o.ends.sums.other;                                        \
-        if (plain && !o.ends.sums.sum)                                                             \
-            output_square(k, t, plain_output(o, false), from);                                     \
-        else if (plain)                                                                            \
-            output_square(k, t, plain_output(o, true), from);                                      \
-        else if (passed && !more && !other)                                                        \
-            output_square(k, t, passed_output(o, false), from);                                    \
-        else if (passed && more && other)                                                          \
-            output_square(k, t, passed_output(o, true), from);                                     \
-        else                                                                                       \
-            output_square(k, t, o, from);                                                          \
+        output_any_square(k, t, o, from);                                                          \
     }
 OUTPUT_SQUARE(3)
 OUTPUT_SQUARE(5)
