@@ -51,10 +51,6 @@ waits_for() {
     adam-ctl status run | grep -q "$1"
 }
 
-newer_checkpoint() {
-    [ "$(adam-ctl checkpoint run)" != "$1" ]
-}
-
 # The last line of metrics of an event, as jq shows $2 of it.
 metric() {
     jq -c "select(.event == \"$1\" and .role == \"controller\") | $2" run/metrics.jsonl | tail -n 1

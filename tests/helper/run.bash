@@ -34,3 +34,8 @@ rate = 0.02
 servers = 2
 CONF
 }
+
+# Saves a checkpoint of this run, which is another than $1, as $output.
+newer_checkpoint() {
+    output=$(adam-ctl checkpoint run) && [ "$output" != "$1" ]
+}
