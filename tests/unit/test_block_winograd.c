@@ -152,8 +152,9 @@ static void check_shape(struct family *f, const struct shape *s, int lanes, doub
     struct wanted dx = wanted_of((size_t)(n * s->c * in_pixels)), dw = wanted_of(weight_count);
     float *x = noise(f, dx.size), *dy = noise(f, y.size), *weights = noise(f, weight_count);
     float *biases = noise(f, (size_t)s->maps), *dbiases = noise(f, (size_t)s->maps);
-    float *dweights = noise(f, weight_count), *scratch = mem_floats(conv_block_scratch(&conv));
-    for (size_t i = 0; i < conv_block_scratch(&conv); i++)
+    size_t scratch_count = conv_block_scratch(&conv);
+    float *dweights = noise(f, weight_count), *scratch = mem_floats(scratch_count);
+    for (size_t i = 0; i < scratch_count; i++)
         scratch[i] = NAN; // nobody clears it
     float *bx = blocks_of(f, x, n, s->c, in_pixels, lanes);
     float *bdy = blocks_of(f, dy, n, s->maps, out_pixels, lanes);
