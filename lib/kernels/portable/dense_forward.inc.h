@@ -64,7 +64,7 @@ struct forward_ahead {
 __attribute__((always_inline)) static inline void
 forward_fetch(struct forward_ahead *ahead, const struct forward_block *b, int at) {
     for (int r = 0; r < ahead->rows; r++)
-        __builtin_prefetch(ahead->weights + (size_t)r * b->inputs + at, 0, 2);
+        __builtin_prefetch(ahead->weights + (size_t)r * b->inputs + at, 0, 3);
     for (int i = 0; i < 2 && ahead->lines > 0; i++, ahead->lines--, ahead->to += ahead->step)
         __builtin_prefetch(ahead->to, 1);
 }
@@ -77,7 +77,8 @@ forward_tile(int units, int vectors, const struct forward_block *b, const float 
     for (int k = 0, end; k < b->depth; k = end) {
         end = b->depth - k < LINE ? b->depth : k + LINE;
         forward_fetch(&ahead, b, k);
-        for (int l = k; l < end; l++, x += vectors * LANES) {
+        const float *low = weights + k, *high = low + (size_t)FAMILY_TILE * b->inputs;
+        for (int l = k; l < end; l++, low++, high++, x += vectors * LANES) {
             vector input[PANEL_MOST];
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
@@ -86,7 +87,9 @@ forward_tile(int units, int vectors, const struct forward_block *b, const float 
             for (int u = 0; u < units; u++)
 #pragma GCC unroll 3
                 for (int v = 0; v < vectors; v++)
-                    sum[u][v] += weights[(size_t)u * b->inputs + (size_t)l] * input[v];
+                    sum[u][v] +=
+                        (u < FAMILY_TILE ? low : high)[(size_t)(u % FAMILY_TILE) * b->inputs] *
+                        input[v];
         }
     }
 #pragma GCC unroll 16
