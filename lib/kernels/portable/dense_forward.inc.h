@@ -62,9 +62,9 @@ struct forward_ahead {
 };
 
 __attribute__((always_inline)) static inline void
-forward_fetch(struct forward_ahead *ahead, const struct forward_block *b, int at) {
-    for (int r = 0; r < ahead->rows; r++)
-        __builtin_prefetch(ahead->weights + (size_t)r * b->inputs + at, 0, 3);
+forward_fetch(struct forward_ahead *ahead, const struct forward_block *b, int at, int rows) {
+    for (int r = 0; r < rows; r++)
+        __builtin_prefetch(ahead->weights + (size_t)r * b->inputs + at, 0, 2);
     for (int i = 0; i < 2 && ahead->lines > 0; i++, ahead->lines--, ahead->to += ahead->step)
         __builtin_prefetch(ahead->to, 1);
 }
@@ -76,10 +76,15 @@ forward_tile(int units, int vectors, const struct forward_block *b, const float 
     vector sum[UNITS_MOST][PANEL_MOST] = {0};
     for (int k = 0, end; k < b->depth; k = end) {
         end = b->depth - k < LINE ? b->depth : k + LINE;
-        forward_fetch(&ahead, b, k);
+        forward_fetch(&ahead, b, k, vectors > 1 ? ahead.rows : 0);
+        const float *ask = ahead.weights + k;
         const float *low = weights + k, *high = low + (size_t)FAMILY_TILE * b->inputs;
         for (int l = k; l < end; l++, low++, high++, x += vectors * LANES) {
             vector input[PANEL_MOST];
+            if (vectors == 1 && l - k < ahead.rows) { // as many as inputs: one at a time
+                __builtin_prefetch(ask, 0, 2);
+                ask += b->inputs;
+            }
 #pragma GCC unroll 3
             for (int v = 0; v < vectors; v++)
                 input[v] = *(const vector *)(x + v * LANES);
