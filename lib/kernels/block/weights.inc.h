@@ -293,7 +293,7 @@ static void task_gather(const struct gradient_task *t) {
                     (s->across > 1 ? 0 : (size_t)t->column * taps);
         for (int p = 0; p < parts; p++) {
             g.to = to + (size_t)p * taps;
-            t->gather(g, sums + p * LANES, step * LANES);
+            t->gather(&g, sums + p * LANES, step * LANES);
         }
     }
 }

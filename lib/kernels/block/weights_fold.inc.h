@@ -56,11 +56,11 @@ __attribute__((always_inline)) static inline void gather(int lanes, struct gathe
     }
 }
 
-typedef void gather_function(struct gathered, const float *, size_t);
+typedef void gather_function(const struct gathered *, const float *, size_t);
 
 #define GATHER(lanes)                                                                              \
-    static void gather_##lanes(struct gathered g, const float *sums, size_t step) {                \
-        gather(lanes, g, sums, step);                                                              \
+    static void gather_##lanes(const struct gathered *g, const float *sums, size_t step) {         \
+        gather(lanes, *g, sums, step);                                                             \
     }
 GATHER(1)
 GATHER(2)

@@ -72,7 +72,8 @@ forward_fetch(struct forward_ahead *ahead, const struct forward_block *b, int at
 // Computes the sums of `units` units from `weights` on: a panel each, unit behind unit.
 __attribute__((always_inline)) static inline void
 forward_tile(int units, int vectors, const struct forward_block *b, const float *weights,
-             const float *x, float *sums, struct forward_ahead ahead) {
+             const float *x, float *sums, const struct forward_ahead *asked) {
+    struct forward_ahead ahead = *asked;
     vector sum[UNITS_MOST][PANEL_MOST] = {0};
     for (int k = 0, end; k < b->depth; k = end) {
         end = b->depth - k < LINE ? b->depth : k + LINE;
@@ -105,12 +106,12 @@ forward_tile(int units, int vectors, const struct forward_block *b, const float 
 }
 
 typedef void forward_function(const struct forward_block *, const float *, const float *, float *,
-                              struct forward_ahead);
+                              const struct forward_ahead *);
 
 #define FORWARD(units, vectors)                                                                    \
-    HOGWILD static void forward_##units##_##vectors(const struct forward_block *b,                 \
-                                                    const float *weights, const float *x,          \
-                                                    float *sums, struct forward_ahead ahead) {     \
+    HOGWILD static void forward_##units##_##vectors(                                               \
+        const struct forward_block *b, const float *weights, const float *x, float *sums,          \
+        const struct forward_ahead *ahead) {                                                       \
         forward_tile(units, vectors, b, weights, x, sums, ahead);                                  \
     }
 FORWARD(1, 1)
@@ -193,7 +194,8 @@ static int forward_log(int units, int vectors) {
 // Units [u, u + count), at most LANES, for the panel `x` of the samples from `at` on,
 // meanwhile asking for `ahead`.
 static void forward_panel(const struct forward_block *b, int u, int count, const float *x,
-                          int vectors, int at, struct forward_ahead ahead) {
+                          int vectors, int at, const struct forward_ahead *asked) {
+    struct forward_ahead ahead = *asked;
     float sums[LANES * PANEL_MOST * LANES] __attribute__((aligned(64)));
     const float *weights = b->weights + (size_t)u * b->inputs;
     int rows = ahead.rows;
@@ -202,7 +204,7 @@ static void forward_panel(const struct forward_block *b, int u, int count, const
         ahead.rows = cut(rows, count, done + (1 << log)) - cut(rows, count, done);
         b->aim(&ahead, b, t, vectors, at, u);
         forward_functions[log][vectors - 1](b, weights + (size_t)done * b->inputs, x,
-                                            sums + done * vectors * LANES, ahead);
+                                            sums + done * vectors * LANES, &ahead);
         ahead.weights += (size_t)ahead.rows * b->inputs;
     }
     b->put(b, sums, vectors, at, u, count);
@@ -219,7 +221,7 @@ static void forward_units(const struct forward_block *b, int first, int last) {
         for (int p = 0, at = 0, some; p < panels; p++, at += some) {
             some = panel_vectors(vectors - at);
             ahead.rows = cut(next, panels, p + 1) - cut(next, panels, p);
-            forward_panel(b, u, count, x, some, at * LANES, ahead);
+            forward_panel(b, u, count, x, some, at * LANES, &ahead);
             ahead.weights += (size_t)ahead.rows * b->inputs;
             x += b->depth * some * LANES;
         }
