@@ -2,6 +2,7 @@
 #ifndef ADAM_KERNELS_ACTIVATIONS_H
 #define ADAM_KERNELS_ACTIVATIONS_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -23,6 +24,11 @@ enum act {
 // Those that fall for some x and grow for others: F(x) does not tell F'(x), and `back` reads x.
 static inline bool act_reads_inputs(enum act act) {
     return act >= ACT_GELU;
+}
+
+// The upper bound of a relu, INFINITY where it has none; 0: it is no relu.
+static inline float act_relu_bound(enum act act) {
+    return act == ACT_RELU ? INFINITY : act == ACT_RELU6 ? 6 : 0;
 }
 
 // Only ACT_LEAKY looks at `slope`. What is no number stays none.

@@ -33,6 +33,11 @@ struct batch_map_kernels {
     void (*error_factors)(float *factor, float *slope, float *term, float *dscale, float *dshift,
                           const float *plain, const float *along, double share,
                           const struct batch_maps *maps);
+    // Adds how far the statistics that last are from those of maps, the variance times `unbiased`;
+    // times `share`.
+    void (*distances)(float *mean, float *variance, const float *lasting_mean,
+                      const float *lasting_variance, float share, double unbiased,
+                      const struct batch_maps *maps);
 };
 
 // The sums of error gradients that who wrote them has taken: with x, or, where they came through

@@ -44,17 +44,6 @@ struct conv_kernels {
     const char *(*way)(enum conv_pass pass, const struct convolution *conv, int lanes);
 };
 
-// Of blocks. The forward pass adds the biases and, when told to, applies relu; the last one also
-// sums up the gradient of the biases. `scratch` has conv_block_scratch() floats.
-struct conv_block_kernels {
-    void (*forward)(float *y, const float *x, const float *weights, const float *biases, bool relu,
-                    int blocks, int lanes, const struct convolution *conv, float *scratch);
-    void (*back_input)(float *dx, const float *dy, const float *weights, int blocks, int lanes,
-                       const struct convolution *conv, float *scratch);
-    void (*back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
-                         int blocks, int lanes, const struct convolution *conv, float *scratch);
-};
-
 // What a pass adds up of what it writes, for a norm that reads it next: of each map, for each lane
 // of blocks, maps x lanes floats; over all blocks and pixels.
 struct conv_sums {
@@ -64,24 +53,43 @@ struct conv_sums {
     const float *other;   // ... what lies as they do, or, NULL, the outputs of the relu
 };
 
+// What becomes of error gradients dx as they are written, by what is laid out as they are: others
+// are added; they go on through a relu, where its outputs are above 0 and below a bound, which may
+// be INFINITY; and they are added up, with `other` or a relu.
+struct conv_ends {
+    const float *more;            // NULL: none
+    const float *relu;            // its outputs; NULL: there is none
+    float most;                   // its bound
+    const struct conv_sums *sums; // NULL: nobody wants them
+};
+
+// The passes of blocks. Forward adds the biases and, when told to, applies relu, or, without one,
+// adds up for `sums`, which may be NULL; the last one also sums up the gradient of the biases.
+// `scratch` has conv_block_scratch() floats.
+struct conv_passes {
+    void (*forward)(float *y, const float *x, const float *weights, const float *biases, bool relu,
+                    const struct conv_sums *sums, int blocks, int lanes,
+                    const struct convolution *conv, float *scratch);
+    void (*back_input)(float *dx, const float *dy, const float *weights,
+                       const struct conv_ends *ends, int blocks, int lanes,
+                       const struct convolution *conv, float *scratch);
+    void (*back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
+                         int blocks, int lanes, const struct convolution *conv, float *scratch);
+};
+
+struct conv_block_kernels {
+    struct conv_passes passes;
+    // The ends of so many pixels of dx, `run` floats each, that were written without.
+    void (*finish)(float *dx, const struct conv_ends *ends, size_t pixels, size_t run);
+};
+
 // The same by Winograd's minimal filtering, for square kernels of 3 and 5 at stride 1: in blocks of
 // as many lanes as there are, and in those of one where channels and maps fill vectors.
 // Rounding: of 1e-6 of the sum of magnitudes (block/winograd.inc.h).
 struct winograd_kernels {
     // Where it is expected to be faster (ADAM_WINOGRAD=0: never).
     bool (*fits)(enum conv_pass pass, const struct convolution *conv, int blocks, int lanes);
-    // sums: NULL, or what is to be added up, without relu.
-    void (*forward)(float *y, const float *x, const float *weights, const float *biases, bool relu,
-                    const struct conv_sums *sums, int blocks, int lanes,
-                    const struct convolution *conv, float *scratch);
-    // more: NULL, or what is added to dx. relu: NULL, or the outputs x of a relu through which dx
-    // then goes on, where they are above 0; sums: NULL, or what is then to be added up, with
-    // `other` or a relu.
-    void (*back_input)(float *dx, const float *dy, const float *weights, const float *more,
-                       const float *relu, const struct conv_sums *sums, int blocks, int lanes,
-                       const struct convolution *conv, float *scratch);
-    void (*back_weights)(float *dweights, float *dbiases, const float *dy, const float *x,
-                         int blocks, int lanes, const struct convolution *conv, float *scratch);
+    struct conv_passes passes;
 };
 
 // Forward passes in blocks of one sample, by what is kept of weights that do not change: kernels at

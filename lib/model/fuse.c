@@ -49,14 +49,20 @@ static void take_relu(const struct model *model, const int *readers, struct fuse
     fused[layer->index].act = ACT_RELU;
 }
 
+// Whether the layer can take error gradients back through these outputs of the one below.
+static bool can_undo(const struct layer *layer, enum act act) {
+    return layer->type->undoes_relu &&
+           (act == ACT_RELU || (act == ACT_RELU6 && layer->type->undoes_bound));
+}
+
 static void take_errors_back(const struct model *model, const int *readers, struct fused *fused,
                              const struct layer *layer) {
     int from = computing_layer(model, fused, layer->from[0]);
-    if (!layer->type->undoes_relu || readers[layer->from[0]] > 1 || fused[from].act != ACT_RELU ||
+    if (!can_undo(layer, fused[from].act) || readers[layer->from[0]] > 1 ||
         model->layers[from].type->maximum || model->layers[from].dropout > 0)
         return;
     fused[from].undone = true;
-    fused[layer->index].undoes = true;
+    fused[layer->index].undoes = fused[from].act;
 }
 
 // Whether the backward pass of a layer looks at its own outputs.

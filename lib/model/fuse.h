@@ -22,9 +22,9 @@ struct fused {
     bool within;  // the layer that it reads has done its work
     int source;   // the layer that computes its outputs: itself, or where it is within, one below
     bool undone;  // its reader takes error gradients back through its relu
-    bool undoes;  // it is such a reader
-    bool spent;   // once its readers have run forward, nobody reads its outputs again
-    bool over;    // or only those who then write their error gradients there
+    enum act undoes; // that relu, of such a reader; else ACT_LINEAR
+    bool spent;      // once its readers have run forward, nobody reads its outputs again
+    bool over;       // or only those who then write their error gradients there
 };
 
 // How many layers read each; freed with free(). NULL when out of memory.

@@ -88,9 +88,10 @@ struct layer_type {
     bool remakes;       // in a backward pass forward makes y again; dx does not need it
     bool tells_sums;    // it can tell sums of what it writes, see pass.tells
     bool undoes_relu; // it can take error gradients back through the relu below it, see pass.undoes
-    bool adds_errors; // it can add others' error gradients of its input to its own, see pass.more
-    bool bands;       // its passes may be of some rows of one block (pass.window)
-    bool pixelwise;   // an output, or error gradient, depends on its own pixel of all maps alone
+    bool undoes_bound; // and one that has an upper bound
+    bool adds_errors;  // it can add others' error gradients of its input to its own, see pass.more
+    bool bands;        // its passes may be of some rows of one block (pass.window)
+    bool pixelwise;    // an output, or error gradient, depends on its own pixel of all maps alone
 
     // From in[] (layer->from_count shapes) and the keys: out, weights, biases and statistics
     // (dims, count, fans; not offset), connections, useful. False with *misfit filled.

@@ -181,11 +181,6 @@ static void make_factors(const struct pass *pass, const struct group *g) {
     pass->kernels->batch_maps->factors(g->factor, g->term, &maps);
 }
 
-// The upper bound of a relu that the kernels apply; 0: they apply none.
-static float relu_bound(enum act act) {
-    return act == ACT_RELU ? INFINITY : act == ACT_RELU6 ? 6 : 0;
-}
-
 // The statistics of `before` values and of `count` more are those of all (Chan, Golub and LeVeque
 // 1979).
 static void join_statistics(float *mean, float *variance, double before, double more_mean,
@@ -241,7 +236,7 @@ static void forward_sum_batch(const struct pass *pass, float *sum, const float *
 }
 
 static void forward_batch(const struct pass *pass) {
-    float most = relu_bound(pass->act);
+    float most = act_relu_bound(pass->act);
     scale_batch(pass, pass->y, NULL, most);
     if (most <= 0)
         pass_activate(pass, pass->kept);
@@ -251,14 +246,12 @@ static void forward_batch(const struct pass *pass) {
 
 // How far the running statistics are from those of the group, by its share of the mini-batch. The
 // variance that lasts is the unbiased one, as PyTorch has it.
-HOGWILD static void add_distances(const struct pass *pass, const struct group *g) {
-    double count = values_of_all(pass, g), unbiased = count / (count - 1);
-    float share = pass->scale * (float)g->all;
-    for (int m = 0; m < g->norm.c; m++) {
-        float variance = (float)((double)g->variance[m] * unbiased);
-        pass->dstatistics[0][m] += share * (pass->statistics[0][m] - g->mean[m]);
-        pass->dstatistics[1][m] += share * (pass->statistics[1][m] - variance);
-    }
+static void add_distances(const struct pass *pass, const struct group *g) {
+    const struct batch_maps maps = maps_of(pass, g);
+    double count = values_of_all(pass, g);
+    pass->kernels->batch_maps->distances(pass->dstatistics[0], pass->dstatistics[1],
+                                         pass->statistics[0], pass->statistics[1],
+                                         pass->scale * (float)g->all, count / (count - 1), &maps);
 }
 
 // Adds the gradients of scales and shifts, too.
@@ -312,14 +305,14 @@ static bool errors_summed(const struct pass *pass, const struct group *g, float 
 
 static void measure_errors(const struct pass *pass, const struct group *g,
                            const struct conv_sums *sums) {
-    bool through = relu_bound(pass->act) > 0 && !pass->undone;
+    bool through = act_relu_bound(pass->act) > 0 && !pass->undone;
     float *dy = pass->dy + g->at;
     const float *outputs = through ? pass->y + g->at : NULL, *x = pass->x[0] + g->at;
     bool first = g->before == 0;
     float *plain = first ? g->plain : g->first, *along = first ? g->along : g->second;
     if (!errors_summed(pass, g, plain, along, sums))
-        g->kernels->errors(plain, along, dy, outputs, relu_bound(pass->act), x, means_of(pass, g),
-                           &g->norm, g->scratch);
+        g->kernels->errors(plain, along, dy, outputs, act_relu_bound(pass->act), x,
+                           means_of(pass, g), &g->norm, g->scratch);
     if (!first) {
         add_sums(g->plain, plain, g->norm.c);
         add_sums(g->along, along, g->norm.c);
@@ -334,7 +327,7 @@ static void measure_errors(const struct pass *pass, const struct group *g,
 static void measure_back_batch(const struct pass *pass) {
     const struct conv_sums *sums = pass_take_sums(pass, NET_BACKWARD);
     int done = 0;
-    if (relu_bound(pass->act) <= 0)
+    if (act_relu_bound(pass->act) <= 0)
         pass_activate_back(pass, pass->kept);
     clear_gradients(pass);
     for (struct group g; next_piece(&g, pass, &done);)

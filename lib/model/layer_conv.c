@@ -250,16 +250,17 @@ static void forward_kept(const struct pass *pass, const struct convolution *conv
 
 // --- in blocks, and of plain samples ------------------------------------------------------
 
-static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
+static const struct conv_passes *passes_of(const struct pass *pass, enum conv_pass part) {
     const struct kernels *k = pass->kernels;
+    return uses_winograd(pass, part) ? &k->winograd->passes : &k->conv_blocks->passes;
+}
+
+static void forward_blocks(const struct pass *pass, const struct convolution *conv) {
     bool relu = pass->act == ACT_RELU;
-    if (uses_winograd(pass, CONV_FORWARD))
-        k->winograd->forward(pass->y, pass->x[0], pass->weights, pass->biases, relu,
-                             pass_tell_sums(pass, pass->tells, NET_FORWARD), pass->blocks,
-                             pass->lanes, conv, pass->brief);
-    else
-        k->conv_blocks->forward(pass->y, pass->x[0], pass->weights, pass->biases, relu,
-                                pass->blocks, pass->lanes, conv, pass->brief);
+    passes_of(pass, CONV_FORWARD)
+        ->forward(pass->y, pass->x[0], pass->weights, pass->biases, relu,
+                  pass_tell_sums(pass, pass->tells, NET_FORWARD), pass->blocks, pass->lanes, conv,
+                  pass->brief);
     (relu ? pass_drop : pass_activate)(pass, pass->kept);
 }
 
@@ -282,25 +283,16 @@ static void forward_conv(const struct pass *pass) {
 }
 
 static void back_weights_blocks(const struct pass *pass, const struct convolution *conv) {
-    const struct kernels *k = pass->kernels;
-    (uses_winograd(pass, CONV_BACK_WEIGHTS)
-         ? k->winograd->back_weights
-         : k->conv_blocks->back_weights)(pass->dweights, pass->dbiases, pass->dy, pass->x[0],
-                                         pass->blocks, pass->lanes, conv, pass->brief);
+    passes_of(pass, CONV_BACK_WEIGHTS)
+        ->back_weights(pass->dweights, pass->dbiases, pass->dy, pass->x[0], pass->blocks,
+                       pass->lanes, conv, pass->brief);
 }
 
 static void back_input_blocks(const struct pass *pass, const struct convolution *conv) {
-    const struct kernels *k = pass->kernels;
-    if (uses_winograd(pass, CONV_BACK_INPUT)) {
-        k->winograd->back_input(pass->dx[0], pass->dy, pass->weights, pass->more,
-                                pass->undoes ? pass->x[0] : NULL,
-                                pass_tell_sums(pass, pass->tells_back, NET_BACKWARD), pass->blocks,
-                                pass->lanes, conv, pass->brief);
-        return;
-    }
-    k->conv_blocks->back_input(pass->dx[0], pass->dy, pass->weights, pass->blocks, pass->lanes,
-                               conv, pass->brief);
-    pass_finish_errors(pass);
+    struct conv_ends ends = pass_ends(pass);
+    passes_of(pass, CONV_BACK_INPUT)
+        ->back_input(pass->dx[0], pass->dy, pass->weights, &ends, pass->blocks, pass->lanes, conv,
+                     pass->brief);
 }
 
 static void back_weights_plain(const struct pass *pass, const struct convolution *conv) {
@@ -377,6 +369,7 @@ const struct layer_type layer_conv = {
     .back_keeps_dy = true,
     .tells_sums = true,
     .undoes_relu = true,
+    .undoes_bound = true,
     .adds_errors = true,
     .bands = true,
     .shape = shape_conv,

@@ -35,7 +35,7 @@ static void join_errors(struct net *net, int i) {
         return;
     last->joins = r + 1, last->joins_input = 0;
     next_writer(net, i, &last->joins, &last->joins_input);
-    last->pass.undoes = from->undoes;
+    last->pass.undoes = from->undoes ? from->fused.act : ACT_LINEAR;
 }
 
 static void join_all_errors(struct net *net) {

@@ -153,15 +153,34 @@ size_t pass_above(const struct pass *pass) {
            (size_t)pass->lanes;
 }
 
+struct conv_ends pass_ends(const struct pass *pass) {
+    return (struct conv_ends){
+        .more = pass->more,
+        .relu = pass->undoes ? pass->x[0] : NULL,
+        .most = act_relu_bound(pass->undoes),
+        .sums = pass_tell_sums(pass, pass->tells_back, NET_BACKWARD),
+    };
+}
+
+static void finish_blocks(const struct pass *pass) {
+    const struct shape *in = &pass->in[0];
+    struct conv_ends ends = pass_ends(pass);
+    pass->kernels->conv_blocks->finish(pass->dx[0], &ends,
+                                       (size_t)pass->blocks * (size_t)(in->h * in->w),
+                                       (size_t)(in->c * pass->lanes));
+}
+
 void pass_finish_errors(const struct pass *pass) {
     const struct kernels *k = pass->kernels;
     size_t n = (size_t)pass->places * shape_size(pass->in[0]);
-    if (pass->more && pass->undoes)
-        k->add_above(pass->dx[0], pass->dx[0], pass->more, pass->x[0], n);
-    else if (pass->more)
+    if (pass->lanes) {
+        finish_blocks(pass);
+        return;
+    }
+    if (pass->more)
         k->axpy(pass->dx[0], pass->more, n, 1);
-    else if (pass->undoes)
-        k->acts[ACT_RELU].back(pass->dx[0], pass->x[0], n, 0);
+    if (pass->undoes)
+        k->acts[pass->undoes].back(pass->dx[0], pass->x[0], n, 0);
 }
 
 void pass_activate_back(const struct pass *pass, float *kept) {

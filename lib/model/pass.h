@@ -32,8 +32,9 @@ struct pass {
     enum act act;        // to apply to the outputs (model/fuse.h)
     float slope;         // of ACT_LEAKY
     bool undone;         // error gradients of the outputs have come through `act`, which is a relu
-    bool undoes;         // error gradients of the input are to pass the relu that it came from,
-    const float *more;   // and before to have these added, which lie as dx[0]; NULL: none
+    enum act undoes;     // the relu that error gradients of the input are to pass, from which it
+                         // came; ACT_LINEAR: none
+    const float *more;   // what is to be added to them before, laid out as dx[0]; NULL: nothing
     int n;               // samples
     int lanes, blocks;   // samples in a block; 0: plain samples
     int thread, threads; // see net_set_thread
@@ -84,9 +85,10 @@ void pass_activate_back(const struct pass *pass, float *kept);
 void pass_meet(const struct pass *pass);
 // layer_type.cut of layers whose passes may be of any rows.
 struct team_cut pass_team_cut_rows(const struct pass *pass);
-// Adds pass->more to dx[0], and where pass->undoes takes it back through the relu that x[0] came
-// from.
+// Adds pass->more to dx[0], takes it back through pass->undoes, and tells pass->tells_back of it
+// where samples lie in blocks; or what a convolution is to do of that as it writes them.
 void pass_finish_errors(const struct pass *pass);
+struct conv_ends pass_ends(const struct pass *pass);
 // Outputs that the pass writes, if it writes all maps.
 size_t pass_outputs(const struct pass *pass);
 // Outputs, of one block, above the rows in hand.

@@ -283,7 +283,7 @@ static void test_parts(struct tap *tap) {
 
 // A norm, the layer of that number, whose maps have this scale and another by turns.
 static void check_sums(struct tap *tap, const char *text, int number, float scale) {
-    static const int counts[] = {1, 5, 16, 47, 80};
+    static const int counts[] = {1, 6, 16, 47, 80}; // none with a value at the kink of a relu
     struct fixture f;
     if (!fixture_open(tap, &f, text))
         return;
@@ -334,6 +334,22 @@ static void check_sums(struct tap *tap, const char *text, int number, float scal
     "conv d from=a maps=16 kernel=3 pad=1\n"                                                       \
     "conv e from=c maps=128 groups=2 kernel=3 pad=1\nbatchnorm f act=relu\nconcat from=d,f\n" END
 
+// Between convolutions that are not by Winograd's filtering: of single pixels and of single maps,
+// with an upper bound, which many outputs reach, and a stride.
+#define MOBILE(picture, maps, act)                                                                 \
+    "input 3x" picture "\nconv maps=" maps " kernel=1\nbatchnorm act=" act "\nconv maps=" maps     \
+    " groups=" maps " kernel=3 pad=1 stride=2\nbatchnorm act=" act                                 \
+    "\nconv maps=24 kernel=1\nbatchnorm act=" act "\nconv maps=16 groups=2 kernel=3\n"             \
+    "batchnorm act=" act "\nconv maps=16 kernel=1 stride=2\nbatchnorm\nsoftmax units=3\n"
+
+static void check_mobile(struct tap *tap) {
+    for (int number = 2; number <= 10; number += 2) {
+        check_sums(tap, MOBILE("12x12", "32", "relu6"), number, 4);
+        check_sums(tap, MOBILE("20x13", "24", "relu6"), number, 4);
+        check_sums(tap, MOBILE("11x12", "32", "relu"), number, 0.5f);
+    }
+}
+
 // Sums with x tell as long as means are not far from 0.
 static void check_far(struct tap *tap, const struct kernels *kernels, float mean_of_one) {
     float sum[] = {1, 2}, product[] = {3, 4}, mean[] = {1, mean_of_one}, variance[] = {1, 4};
@@ -369,6 +385,7 @@ static void test_sums(struct tap *tap) {
     check_sums(tap, THREE, 4, 0.5f);
     check_sums(tap, MANY, 4, 0.5f);
     check_sums(tap, BEHIND, 4, 0.5f);
+    check_mobile(tap);
     for (int mean = -100; kernels_best()->batch_norm_blocks && mean <= 100; mean += 25)
         check_far(tap, kernels_best(), (float)mean);
     check_sums(tap,

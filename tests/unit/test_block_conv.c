@@ -131,7 +131,100 @@ static void check_sums(struct family *f, const char *what, const struct shape *s
         }
 }
 
+// --- what becomes of results ------------------------------------------------------------
+
+// Sums of maps x lanes floats, by definition, of `value` - from and of its products with `other` -
+// from; and with an empty place for each behind them.
+static void check_told(struct family *f, const struct conv_sums *got, const float *value,
+                       const float *other, const float *from, size_t pixels, int run) {
+    for (int i = 0; i < run; i++) {
+        double sum = 0, product = 0, most = 0, first = from ? (double)from[i] : 0;
+        for (size_t at = (size_t)i; at < pixels * (size_t)run; at += (size_t)run) {
+            double away = (double)value[at] - first, with = (double)other[at] - first;
+            sum += away, product += away * with;
+            most += fabs(away) + fabs(away * with);
+        }
+        CHECK_NEAR(f->tap, (double)got->sum[i], sum, 1e-5 * most);
+        CHECK_NEAR(f->tap, (double)got->product[i], product, 1e-5 * most);
+    }
+    for (int i = run; i < run + GUARD; i++)
+        CHECK(f->tap, got->sum[i] == UNTOUCHED && got->product[i] == UNTOUCHED);
+}
+
+static void sums_room(struct family *f, struct conv_sums *sums, int run) {
+    *sums = (struct conv_sums){noise(f, (size_t)run), noise(f, (size_t)run), noise(f, (size_t)run),
+                               NULL};
+}
+
+static void sums_leave(struct conv_sums *sums) {
+    free(sums->from), free(sums->sum), free(sums->product);
+}
+
+// Outputs are what they are without; their sums begin from the first of each map.
+static void check_outputs_told(struct family *f, const struct convolution *v, int blocks, int lanes,
+                               const float *plain, const float *x, const float *w,
+                               const float *bias, float *scratch) {
+    int run = v->maps * lanes;
+    size_t pixels = (size_t)(blocks * v->window.out_h * v->window.out_w);
+    float *y = noise(f, pixels * (size_t)run);
+    struct conv_sums sums;
+    sums_room(f, &sums, run);
+    f->k->conv_blocks->passes.forward(y, x, w, bias, false, &sums, blocks, lanes, v, scratch);
+    CHECK(f->tap, memcmp(y, plain, pixels * (size_t)run * sizeof *y) == 0);
+    for (int i = 0; i < run; i++)
+        CHECK(f->tap, sums.from[i] == y[i / lanes * lanes]);
+    check_told(f, &sums, y, y, sums.from, pixels, run);
+    sums_leave(&sums), free(y);
+}
+
+static float ended(const struct conv_ends *ends, float value, size_t i) {
+    value += ends->more ? ends->more[i] : 0;
+    return !ends->relu || (ends->relu[i] > 0 && ends->relu[i] < ends->most) ? value : 0;
+}
+
+// Error gradients are those without, ended; at once or later.
+static void check_errors_ended(struct family *f, const struct convolution *v, struct conv_ends ends,
+                               int blocks, int lanes, const float *plain, const float *dy,
+                               const float *w, float *scratch) {
+    int run = v->window.c * lanes;
+    size_t pixels = (size_t)(blocks * v->window.h * v->window.w), size = pixels * (size_t)run;
+    float *dx = noise(f, size);
+    f->k->conv_blocks->passes.back_input(dx, dy, w, &ends, blocks, lanes, v, scratch);
+    for (int later = 0; later < 2; later++) {
+        for (size_t i = 0; i < size; i++)
+            CHECK(f->tap, dx[i] == ended(&ends, plain[i], i));
+        if (ends.sums)
+            check_told(f, ends.sums, dx, ends.sums->other ? ends.sums->other : ends.relu, NULL,
+                       pixels, run);
+        memcpy(dx, plain, size * sizeof *dx);
+        f->k->conv_blocks->finish(dx, &ends, pixels, (size_t)run);
+    }
+    free(dx);
+}
+
+static void check_ends(struct family *f, const struct convolution *v, int blocks, int lanes,
+                       const float *plain, const float *dy, const float *w, float *scratch) {
+    int run = v->window.c * lanes;
+    size_t size = (size_t)(blocks * v->window.h * v->window.w * run);
+    float *more = noise(f, size), *relu = noise(f, size), *other = noise(f, size);
+    struct conv_sums sums, with_other;
+    sums_room(f, &sums, run);
+    with_other = sums, with_other.other = other;
+    const struct conv_ends ends[] = {
+        {.relu = relu, .most = INFINITY, .sums = &sums},
+        {.relu = relu, .most = 1, .sums = &sums},
+        {.relu = relu, .most = 1},
+        {.more = more},
+        {.more = more, .relu = relu, .most = INFINITY, .sums = &with_other},
+        {.sums = &with_other},
+    };
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        check_errors_ended(f, v, ends[i], blocks, lanes, plain, dy, w, scratch);
+    sums_leave(&sums), free(more), free(relu), free(other);
+}
+
 static void check_shape(struct family *f, const struct shape *s, int blocks, int lanes, bool relu) {
+    const struct conv_ends none = {.more = NULL};
     struct convolution v = convolution_of(s);
     size_t in = (size_t)(blocks * lanes * s->c * s->h * s->w);
     size_t out = (size_t)(blocks * lanes * s->maps * v.window.out_h * v.window.out_w);
@@ -141,10 +234,13 @@ static void check_shape(struct family *f, const struct shape *s, int blocks, int
     float *scratch = mem_floats(conv_block_scratch(&v));
     struct sums wanted_y = sums_of(out), wanted_dx = sums_of(in);
     convolve_blocks(&v, blocks, lanes, x, w, bias, dy, &wanted_y, &wanted_dx);
-    f->k->conv_blocks->forward(y, x, w, bias, relu, blocks, lanes, &v, scratch);
+    f->k->conv_blocks->passes.forward(y, x, w, bias, relu, NULL, blocks, lanes, &v, scratch);
     check_sums(f, "conv_block", s, lanes, y, &wanted_y, out, relu);
-    f->k->conv_blocks->back_input(dx, dy, w, blocks, lanes, &v, scratch);
+    f->k->conv_blocks->passes.back_input(dx, dy, w, &none, blocks, lanes, &v, scratch);
     check_sums(f, "conv_block_back_input", s, lanes, dx, &wanted_dx, in, false);
+    if (!relu)
+        check_outputs_told(f, &v, blocks, lanes, y, x, w, bias, scratch);
+    check_ends(f, &v, blocks, lanes, dx, dy, w, scratch);
     sums_free(&wanted_y), sums_free(&wanted_dx);
     free(x), free(dy), free(w), free(y), free(dx), free(bias), free(scratch);
 }
@@ -205,7 +301,8 @@ static void test_no_number(struct family *f) {
     struct convolution v = convolution_of(&(struct shape){1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1});
     float x[16] = {[0] = NAN, [1] = -1}, y[16], weight = 1, bias = 0;
     float *scratch = mem_floats(conv_block_scratch(&v));
-    f->k->conv_blocks->forward(y, x, &weight, &bias, true, 1, f->k->lanes, &v, scratch);
+    f->k->conv_blocks->passes.forward(y, x, &weight, &bias, true, NULL, 1, f->k->lanes, &v,
+                                      scratch);
     CHECK(f->tap, isnan(y[0]) && y[1] == 0);
     free(scratch);
 }

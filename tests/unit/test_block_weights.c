@@ -134,8 +134,8 @@ static void check(struct tap *tap, const struct kernels *k, const struct problem
     float *dy = to_blocks(p->dy, p->n, p->conv.maps, w->out_h * w->out_w, lanes, 0);
     float *dweights = untouched(p->weights), *dbiases = untouched(maps);
     float *scratch = mem_floats(conv_block_scratch(&p->conv));
-    k->conv_blocks->back_weights(dweights, dbiases, dy, x, (p->n + lanes - 1) / lanes, lanes,
-                                 &p->conv, scratch);
+    k->conv_blocks->passes.back_weights(dweights, dbiases, dy, x, (p->n + lanes - 1) / lanes, lanes,
+                                        &p->conv, scratch);
     near_all(tap, p, "dweights", lanes, dweights, p->dweights, p->weights);
     near_all(tap, p, "dbiases", lanes, dbiases, p->dbiases, maps);
     free(x), free(dy), free(dweights), free(dbiases), free(scratch);

@@ -171,21 +171,25 @@ static void check_shape(struct family *f, const struct shape *s, int lanes, doub
         wanted_add(&db, map, (double)dy[i]);
     }
     struct conv_sums sums = sums_room(s->maps, lanes), back = sums_room(s->c, lanes);
-    f->k->winograd->forward(by, bx, weights, biases, relu, relu ? NULL : &sums, blocks, lanes,
-                            &conv, scratch);
+    f->k->winograd->passes.forward(by, bx, weights, biases, relu, relu ? NULL : &sums, blocks,
+                                   lanes, &conv, scratch);
     bool adds = s->maps % 2;
     float *more = mem_floats(dx.size);
     for (size_t i = 0; i < dx.size; i++)
         more[i] = x[dx.size - 1 - i];
     float *bmore = blocks_of(f, more, n, s->c, in_pixels, lanes);
     back.other = adds ? bmore : NULL;
-    f->k->winograd->back_input(bdx, bdy, weights, adds ? bmore : NULL, relu ? bx : NULL,
-                               relu ? &back : NULL, blocks, lanes, &conv, scratch);
+    bool bound = s->maps % 3 == 0; // relu that has an upper one
+    const struct conv_ends ends = {.more = adds ? bmore : NULL,
+                                   .relu = relu ? bx : NULL,
+                                   .most = bound ? 1 : INFINITY,
+                                   .sums = relu ? &back : NULL};
+    f->k->winograd->passes.back_input(bdx, bdy, weights, &ends, blocks, lanes, &conv, scratch);
     for (size_t i = 0; i < dx.size; i++) {
         dx.value[i] += adds ? (double)more[i] : 0;
-        dx.value[i] = !relu || x[i] > 0 ? dx.value[i] : 0;
+        dx.value[i] = !relu || (x[i] > 0 && x[i] < ends.most) ? dx.value[i] : 0;
     }
-    f->k->winograd->back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
+    f->k->winograd->passes.back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
     float *got_y = samples_of(f, by, n, s->maps, out_pixels, lanes);
     float *got_dx = samples_of(f, bdx, n, s->c, in_pixels, lanes);
     if (relu)

@@ -148,7 +148,7 @@ static int whole_open(struct whole *w, const char *text, const struct kernels *k
     w->parameters = mem_floats(w->model->parameter_count);
     w->gradient = mem_floats(w->model->parameter_count);
     w->input = mem_floats(in);
-    model_init_lively(w->model, w->parameters, 3);
+    model_init_lively(w->model, w->parameters, 31);        // no value at the kink of a relu
     for (size_t i = 0; i < w->model->parameter_count; i++) // biases too
         w->parameters[i] += 0.01f * random_normal(&random);
     for (size_t i = 0; i < in; i++)

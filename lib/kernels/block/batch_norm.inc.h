@@ -244,36 +244,51 @@ static void batch_measure_summed(float *mean, float *variance, const struct conv
 }
 
 // x or y of map m are factor x + term.
-static double batch_sums_factor(const struct batch_sums *s, int m) {
-    return s->factor ? (double)s->factor[m] : 1;
-}
+struct batch_line {
+    double factor, term;
+};
 
-static double batch_sums_term(const struct batch_sums *s, int m) {
-    return s->term ? (double)s->term[m] : 0;
+__attribute__((always_inline)) static inline struct batch_line
+batch_line(bool of_y, const struct batch_sums *s, int m) {
+    return of_y ? (struct batch_line){(double)s->factor[m], (double)s->term[m]}
+                : (struct batch_line){1, 0};
 }
 
 // Whether the difference to their mean keeps most of their digits, of each map.
-static bool batch_sums_tell(const struct batch_sums *s, const struct batch_norm *norm) {
-    bool tell = true;
-    for (int m = 0; m < norm->c; m++) {
-        double factor = batch_sums_factor(s, m);
-        double at_mean = factor * (double)s->mean[m] + batch_sums_term(s, m);
-        tell &= fabs(at_mean) < BATCH_FAR * fabs(factor * sqrt((double)s->variance[m]));
+__attribute__((always_inline)) static inline bool
+batch_sums_tell(bool of_y, const struct batch_sums *s, int maps) {
+    int tell = 1;
+    for (int m = 0; m < maps; m++) {
+        struct batch_line line = batch_line(of_y, s, m);
+        double at_mean = line.factor * (double)s->mean[m] + line.term,
+               far = BATCH_FAR * line.factor;
+        tell &= at_mean * at_mean < far * far * (double)s->variance[m];
     }
     return tell;
 }
 
+__attribute__((always_inline)) static inline void
+batch_take_sums(bool of_y, bool single, float *restrict plain, float *restrict along,
+                const struct batch_sums *s, const struct batch_norm *norm) {
+    for (int m = 0; m < norm->c; m++) {
+        struct batch_line line = batch_line(of_y, s, m);
+        double sum = single ? (double)s->sums->sum[m] : batch_lanes_sum(s->sums->sum, norm, m);
+        double product =
+            single ? (double)s->sums->product[m] : batch_lanes_sum(s->sums->product, norm, m);
+        plain[m] = (float)sum;
+        along[m] = (float)((product - line.term * sum) / line.factor - (double)s->mean[m] * sum);
+    }
+}
+
 static bool batch_errors_summed(float *plain, float *along, const struct batch_sums *s,
                                 const struct batch_norm *norm) {
-    if (!batch_sums_tell(s, norm))
+    bool of_y = s->factor;
+    if (!(of_y ? batch_sums_tell(true, s, norm->c) : batch_sums_tell(false, s, norm->c)))
         return false;
-    for (int m = 0; m < norm->c; m++) {
-        double sum = batch_lanes_sum(s->sums->sum, norm, m);
-        double product = batch_lanes_sum(s->sums->product, norm, m);
-        double with_x = (product - batch_sums_term(s, m) * sum) / batch_sums_factor(s, m);
-        plain[m] = (float)sum;
-        along[m] = (float)(with_x - (double)s->mean[m] * sum);
-    }
+    if (of_y && norm->lanes == 1)
+        batch_take_sums(true, true, plain, along, s, norm);
+    else
+        batch_take_sums(of_y, false, plain, along, s, norm);
     return true;
 }
 

@@ -21,6 +21,7 @@
 #include "kernels/block/conv_plan.inc.h"
 #include "kernels/block/conv_tile.inc.h"
 #include "kernels/block/depthwise.inc.h"
+#include "kernels/block/ends.inc.h"
 #include "kernels/block/groups.inc.h"
 #include "kernels/block/spread.inc.h"
 #include "kernels/conv_sizes.h"
@@ -44,6 +45,7 @@ struct conv_job {
     int row_runs, column_runs;
     struct conv_span *spans; // one for each run of columns
     struct conv_pixel *pixels;
+    struct ends ends;
 };
 
 // One group: its first channels, and the weights.
@@ -318,6 +320,29 @@ static void chunk_tile(const struct conv_job *p, const struct conv_rows *tile, i
     }
 }
 
+// Tiles in so many steps, each of which packs its weights and passes over all pixels:
+// what is smaller, the sources or the weights, is read again and again.
+static int job_steps(const struct conv_job *p) {
+    size_t pixels = (size_t)p->y.sources * (size_t)p->x.sources * (size_t)p->blocks;
+    size_t sources = pixels * (size_t)p->lanes;
+    size_t weights = (size_t)(p->y.kernel * p->x.kernel) * conv_widths(p->lanes, LANES, p->results);
+    return sources < weights ? p->end - p->first : 1;
+}
+
+// Whether a chunk's results are complete once all tiles have passed over it.
+static bool job_ends_chunks(const struct conv_job *p) {
+    return ends_any(&p->ends) && p->groups == 1 && !p->by_rows && job_steps(p) == 1;
+}
+
+static void end_chunk(const struct conv_job *p, const struct conv_chunk *chunk) {
+    int rows = chunk->rows.count, each = p->y.phases == 1 ? rows : 1; // that lie behind each other
+    size_t row = (size_t)p->x.results;
+    for (int i = 0; i < rows; i += each) {
+        int number = chunk->block * p->y.results + chunk->rows.to + i * p->y.phases;
+        end_pixels(&p->ends, (size_t)number * row * p->ends.run, (size_t)each * row);
+    }
+}
+
 // The tiles [first, end), packed in that order, over the pixels of a run of rows.
 static void run_tiles(const struct conv_job *p, const struct conv_run *rows,
                       const struct conv_part *part, int first, int end) {
@@ -334,16 +359,9 @@ static void run_tiles(const struct conv_job *p, const struct conv_run *rows,
                 chunk_tile(p, &tile, rows->tap, packed_tile(p, first, t),
                            t + 1 < p->end ? packed_tile(p, first, t + 1) : NULL);
             }
+            if (job_ends_chunks(p))
+                end_chunk(p, &chunk);
         }
-}
-
-// Tiles in so many steps, each of which packs its weights and passes over all pixels:
-// what is smaller, the sources or the weights, is read again and again.
-static int job_steps(const struct conv_job *p) {
-    size_t pixels = (size_t)p->y.sources * (size_t)p->x.sources * (size_t)p->blocks;
-    size_t sources = pixels * (size_t)p->lanes;
-    size_t weights = (size_t)(p->y.kernel * p->x.kernel) * conv_widths(p->lanes, LANES, p->results);
-    return sources < weights ? p->end - p->first : 1;
 }
 
 static void convolve_part(const struct conv_job *p, const struct conv_part *part) {
@@ -410,13 +428,15 @@ static void convolve(struct conv_job *p, float *to, const float *from, const flo
         struct conv_part part = {to + (size_t)(g * p->results * p->lanes),
                                  from + (size_t)(g * p->sources * p->lanes),
                                  weights + (size_t)g * count, end};
-        spread(p->begin, biases ? biases + g * p->results : NULL, 1, p->results, p->lanes);
+        spread(p->begin, biases ? biases + g * p->results : NULL, p->results, p->lanes);
         if (p->by_rows)
             begin_part(p, &part);
         convolve_part(p, &part);
     }
     if (p->by_rows && p->relu)
         relu_results(p, to);
+    if (!job_ends_chunks(p))
+        end_pixels(&p->ends, 0, job_pixels(p));
 }
 
 // Cuts the scratch as add_pass() in conv_sizes.c counts it.
@@ -451,23 +471,25 @@ static struct conv_job forward_job(const struct convolution *conv, int blocks, i
 }
 
 static void conv_block(float *y, const float *x, const float *weights, const float *biases,
-                       bool relu, int blocks, int lanes, const struct convolution *conv,
-                       float *scratch) {
+                       bool relu, const struct conv_sums *sums, int blocks, int lanes,
+                       const struct convolution *conv, float *scratch) {
     if (conv_depthwise(conv)) {
-        depthwise(y, x, weights, biases, relu, blocks, lanes, conv, scratch);
+        depthwise(y, x, weights, biases, relu, sums, blocks, lanes, conv, scratch);
         return;
     }
     struct merged all = merge_groups(conv, lanes, weights, &scratch);
     struct conv_job p = forward_job(&all.conv, blocks, lanes, relu);
+    p.ends = ends_of_outputs(sums, y, (size_t)(conv->maps * lanes), lanes);
     pass_carve(&p, scratch);
     convolve(&p, y, x, all.weights, biases);
 }
 
-static void conv_block_back_input(float *dx, const float *dy, const float *weights, int blocks,
-                                  int lanes, const struct convolution *conv, float *scratch) {
+static void conv_block_back_input(float *dx, const float *dy, const float *weights,
+                                  const struct conv_ends *ends, int blocks, int lanes,
+                                  const struct convolution *conv, float *scratch) {
     const struct window *v = &conv->window;
     if (conv_depthwise(conv)) {
-        depthwise_back_input(dx, dy, weights, blocks, lanes, conv, scratch);
+        depthwise_back_input(dx, dy, weights, ends, blocks, lanes, conv, scratch);
         return;
     }
     struct merged all = merge_groups(conv, lanes, weights, &scratch);
@@ -479,6 +501,7 @@ static void conv_block_back_input(float *dx, const float *dy, const float *weigh
         .groups = all.conv.groups,
         .blocks = blocks,
         .lanes = lanes,
+        .ends = ends_of_errors(ends, dx, (size_t)(v->c * lanes)),
     };
     p.end = job_tiles(&p);
     pass_carve(&p, scratch);

@@ -7,18 +7,24 @@
 #define ADAM_KERNELS_BLOCK_DEPTHWISE_INC_H
 
 #include "kernels/block/conv_plan.inc.h"
+#include "kernels/block/depthwise_weights.inc.h"
+#include "kernels/block/ends.inc.h"
 #include "kernels/block/run.inc.h"
 #include "kernels/block/spread.inc.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/portable/carve.inc.h"
 
-enum { DEPTHWISE_PIXELS = 4 }; // that share the loads of the weights
+enum {
+    DEPTHWISE_PIXELS = 4,      // that share the loads of the weights
+    DEPTHWISE_SMALL = 8 << 10, // floats: most of an L1 cache
+};
 
 struct depthwise_pass {
     struct conv_axis y, x;
     size_t run; // floats of a pixel
     int blocks;
     bool relu;
+    struct ends ends;
     float *weights, *begin;          // taps x run; a run with which sums begin
     struct conv_run *rows, *columns; // results that see the same taps
     int row_runs, column_runs;
@@ -173,17 +179,38 @@ static void depthwise_part(const struct depthwise_pass *p, float *to, const floa
     depthwise_results(&v, column->count);
 }
 
+static size_t depthwise_pixels_of_block(const struct depthwise_pass *p) {
+    return (size_t)p->y.results * (size_t)p->x.results;
+}
+
+// Whether all results of a block stay in the L1 cache.
+static bool depthwise_small(const struct depthwise_pass *p) {
+    return depthwise_pixels_of_block(p) * p->run <= DEPTHWISE_SMALL;
+}
+
+// Row `i` of a run of one block, of results that begin `at` floats behind those of all.
+static void depthwise_row(const struct depthwise_pass *p, size_t at, const float *from,
+                          const struct conv_run *row, int i) {
+    for (int c = 0; c < p->column_runs; c++)
+        depthwise_part(p, p->ends.results + at, from, row, i, &p->columns[c]);
+    size_t number = (size_t)(row->to + i * p->y.phases), pixels = (size_t)p->x.results;
+    if (!depthwise_small(p))
+        end_pixels(&p->ends, at + number * pixels * p->run, pixels);
+}
+
 // Row by row, so that the rows that taps share stay in a cache.
-static void depthwise_convolve(struct depthwise_pass *p, float *to, const float *from) {
-    size_t results = (size_t)p->y.results * (size_t)p->x.results * p->run;
+static void depthwise_convolve(struct depthwise_pass *p, const float *from) {
+    size_t pixels = depthwise_pixels_of_block(p), results = pixels * p->run;
     size_t sources = (size_t)p->y.sources * (size_t)p->x.sources * p->run;
     p->row_runs = axis_runs(p->rows, &p->y);
     p->column_runs = axis_runs(p->columns, &p->x);
-    for (int b = 0; b < p->blocks; b++, to += results, from += sources)
+    for (int b = 0; b < p->blocks; b++, from += sources) {
         for (const struct conv_run *r = p->rows; r < p->rows + p->row_runs; r++)
             for (int i = 0; i < r->count; i++)
-                for (int c = 0; c < p->column_runs; c++)
-                    depthwise_part(p, to, from, r, i, &p->columns[c]);
+                depthwise_row(p, (size_t)b * results, from, r, i);
+        if (depthwise_small(p))
+            end_pixels(&p->ends, (size_t)b * results, pixels);
+    }
 }
 
 // Cuts the scratch as add_depthwise() in conv_sizes.c counts it.
@@ -195,35 +222,37 @@ static void depthwise_spread(struct depthwise_pass *p, const float *weights, con
     p->begin = carve(&scratch, p->run);
     p->rows = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->y.results);
     p->columns = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)p->x.results);
-    for (int t = 0; t < taps; t++)
-        spread(p->weights + (size_t)t * p->run, weights + t, (size_t)taps, channels, lanes);
-    spread(p->begin, biases, 1, channels, lanes);
+    depthwise_spread_weights(p->weights, weights, taps, channels, lanes);
+    spread(p->begin, biases, channels, lanes);
 }
 
 static void depthwise(float *y, const float *x, const float *weights, const float *biases,
-                      bool relu, int blocks, int lanes, const struct convolution *conv,
-                      float *scratch) {
+                      bool relu, const struct conv_sums *sums, int blocks, int lanes,
+                      const struct convolution *conv, float *scratch) {
     const struct window *v = &conv->window;
     struct depthwise_pass p = {
         .y = {v->out_h, v->h, v->kernel_h, v->pad_h, v->stride_h, 1, false},
         .x = {v->out_w, v->w, v->kernel_w, v->pad_w, v->stride_w, 1, false},
         .blocks = blocks,
         .relu = relu,
+        .ends = ends_of_outputs(sums, y, (size_t)(v->c * lanes), lanes),
     };
     depthwise_spread(&p, weights, biases, v->c, lanes, scratch);
-    depthwise_convolve(&p, y, x);
+    depthwise_convolve(&p, x);
 }
 
-static void depthwise_back_input(float *dx, const float *dy, const float *weights, int blocks,
-                                 int lanes, const struct convolution *conv, float *scratch) {
+static void depthwise_back_input(float *dx, const float *dy, const float *weights,
+                                 const struct conv_ends *ends, int blocks, int lanes,
+                                 const struct convolution *conv, float *scratch) {
     const struct window *v = &conv->window;
     struct depthwise_pass p = {
         .y = {v->h, v->out_h, v->kernel_h, v->pad_h, 1, v->stride_h, true},
         .x = {v->w, v->out_w, v->kernel_w, v->pad_w, 1, v->stride_w, true},
         .blocks = blocks,
+        .ends = ends_of_errors(ends, dx, (size_t)(v->c * lanes)),
     };
     depthwise_spread(&p, weights, NULL, v->c, lanes, scratch);
-    depthwise_convolve(&p, dx, dy);
+    depthwise_convolve(&p, dy);
 }
 
 #endif

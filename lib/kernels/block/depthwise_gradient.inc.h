@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernels/block/conv_plan.inc.h"
+#include "kernels/block/depthwise_weights.inc.h"
 #include "kernels/block/run.inc.h"
 #include "kernels/conv_sizes.h"
 #include "kernels/portable/carve.inc.h"
@@ -148,15 +149,6 @@ static void depthwise_sums_row(const struct depthwise_sums *s, const float *dy, 
     depthwise_row_biases(s, dy);
 }
 
-// The sum over the samples.
-static void depthwise_fold(float *to, size_t step, const float *from, int channels, int lanes) {
-    for (int c = 0; c < channels; c++, to += step) {
-        *to = 0;
-        for (int l = 0; l < lanes; l++)
-            *to += *from++;
-    }
-}
-
 // Cuts the scratch as add_depthwise() in conv_sizes.c counts it.
 static void depthwise_back_weights(float *dweights, float *dbiases, const float *dy, const float *x,
                                    int blocks, int lanes, const struct convolution *conv,
@@ -183,9 +175,8 @@ static void depthwise_back_weights(float *dweights, float *dbiases, const float 
         dy += window_out_pixels(v) * s.run;
         x += (size_t)v->h * (size_t)v->w * s.run;
     }
-    for (size_t t = 0; t < taps; t++)
-        depthwise_fold(dweights + t, taps, s.taps + t * s.run, v->c, lanes);
-    depthwise_fold(dbiases, 1, s.biases, v->c, lanes);
+    depthwise_fold_weights(dweights, s.taps, (int)taps, v->c, lanes);
+    depthwise_fold_weights(dbiases, s.biases, 1, v->c, lanes);
 }
 
 #endif

@@ -3,14 +3,19 @@
 #define ADAM_KERNELS_BLOCK_SPREAD_INC_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "core/hogwild.h"
 
-// Biases, or weights of one tap, `step` floats from map to map; NULL: zeros.
-HOGWILD static void spread(float *to, const float *from, size_t step, int maps, int lanes) {
-    for (int m = 0; m < maps; m++)
+// Biases; NULL: zeros.
+HOGWILD static void spread(float *to, const float *from, int maps, int lanes) {
+    if (!from)
+        memset(to, 0, (size_t)maps * (size_t)lanes * sizeof *to);
+    for (int m = 0; from && lanes == 1 && m < maps; m++)
+        to[m] = from[m];
+    for (int m = 0; from && lanes > 1 && m < maps; m++)
         for (int i = 0; i < lanes; i++)
-            *to++ = from ? from[(size_t)m * step] : 0;
+            *to++ = from[m];
 }
 
 #endif

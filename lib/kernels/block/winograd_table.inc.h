@@ -32,11 +32,13 @@ static void winograd_forward(float *y, const float *x, const float *weights, con
     winograd_any(y, x, weights, ends, blocks, lanes, conv, false, scratch);
 }
 
-static void winograd_back_input(float *dx, const float *dy, const float *weights, const float *more,
-                                const float *relu, const struct conv_sums *sums, int blocks,
-                                int lanes, const struct convolution *conv, float *scratch) {
+static void winograd_back_input(float *dx, const float *dy, const float *weights,
+                                const struct conv_ends *errors, int blocks, int lanes,
+                                const struct convolution *conv, float *scratch) {
     struct convolution turned = conv_turned(conv);
-    struct winograd_ends ends = {.more = more, .passed = relu};
+    const struct conv_sums *sums = errors->sums;
+    struct winograd_ends ends = {
+        .more = errors->more, .passed = errors->relu, .most = errors->most};
     if (sums)
         ends.sums =
             (struct conv_sums){.sum = sums->sum, .product = sums->product, .other = sums->other};
@@ -57,9 +59,7 @@ static bool winograd_here(enum conv_pass pass, const struct convolution *conv, i
 
 const struct winograd_kernels FAMILY(winograd) = {
     .fits = winograd_here,
-    .forward = winograd_forward,
-    .back_input = winograd_back_input,
-    .back_weights = winograd_back_weights,
+    .passes = {winograd_forward, winograd_back_input, winograd_back_weights},
 };
 
 #endif

@@ -117,9 +117,21 @@ HOGWILD static void batch_map_error_factors(float *restrict factor, float *restr
     }
 }
 
+HOGWILD static void batch_map_distances(float *restrict mean, float *restrict variance,
+                                        const float *lasting_mean, const float *lasting_variance,
+                                        float share, double unbiased,
+                                        const struct batch_maps *maps) {
+    for (int m = 0; m < maps->c; m++) {
+        float now = (float)((double)maps->variance[m] * unbiased);
+        mean[m] += share * (lasting_mean[m] - maps->mean[m]);
+        variance[m] += share * (lasting_variance[m] - now);
+    }
+}
+
 static const struct batch_map_kernels batch_maps = {
     .factors = batch_map_factors,
     .error_factors = batch_map_error_factors,
+    .distances = batch_map_distances,
 };
 
 static const struct batch_norm_kernels batch_norm_plain = {
