@@ -6,14 +6,9 @@
 #include "kernels/block/weights.inc.h"
 #include "kernels/conv.h"
 
-static void finish_errors(float *dx, const struct conv_ends *ends, size_t pixels, size_t run) {
-    struct ends e = ends_of_errors(ends, dx, run);
-    end_pixels(&e, 0, pixels);
-}
-
 const struct conv_block_kernels FAMILY(conv_blocks) = {
     .passes = {conv_block, conv_block_back_input, conv_block_back_weights},
-    .finish = finish_errors,
+    .finish = end_errors,
 };
 
 #endif

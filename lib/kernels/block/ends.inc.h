@@ -27,7 +27,8 @@ static void ends_clear(const struct ends *e) {
 }
 
 // Of outputs; sums: NULL: nothing becomes of them.
-static struct ends ends_of_outputs(const struct conv_sums *sums, float *y, size_t run, int lanes) {
+static inline struct ends ends_of_outputs(const struct conv_sums *sums, float *y, size_t run,
+                                          int lanes) {
     struct ends e = {.results = y, .run = run, .lanes = lanes};
     if (sums)
         e.sums = (struct conv_sums){sums->from, sums->sum, sums->product, NULL};
@@ -50,7 +51,7 @@ static bool ends_any(const struct ends *e) {
 
 // A tile's way to its end: each flag where it is done.
 struct ends_way {
-    bool outputs, more, relu, bound, sums, other;
+    bool outputs, more, relu, sums, other;
 };
 
 struct ends_sums {
@@ -72,9 +73,7 @@ end_vector(struct ends_way way, struct ends e, size_t at, int count, struct ends
         value += load_part(e.errors.more + at, count);
     if (way.relu) {
         with = load_part(e.errors.relu + at, count);
-        value = (vector)((with > 0) & (vector_int)value);
-        if (way.bound)
-            value = (vector)((with < e.errors.most) & (vector_int)value);
+        value = (vector)((with > 0) & (with < e.errors.most) & (vector_int)value);
     }
     if (way.more || way.relu)
         store_part(to, value, count);
@@ -135,19 +134,22 @@ static void find_first(const struct ends *e) {
 // Some pixels, the first of them `at` floats behind the results; those at 0 come first.
 static void end_pixels(const struct ends *e, size_t at, size_t pixels) {
     const struct conv_ends *errors = &e->errors;
-    struct ends_way way = {.more = errors->more,
-                           .relu = errors->relu,
-                           .bound = true,
-                           .sums = e->sums.sum,
-                           .other = e->sums.other};
+    struct ends_way way = {
+        .more = errors->more, .relu = errors->relu, .sums = e->sums.sum, .other = e->sums.other};
     if (e->sums.from) {
         if (at == 0)
             find_first(e);
         end_runs((struct ends_way){.outputs = true}, e, at, pixels);
     } else if (way.relu && way.sums && !way.more && !way.other)
-        end_runs((struct ends_way){.relu = true, .bound = true, .sums = true}, e, at, pixels);
+        end_runs((struct ends_way){.relu = true, .sums = true}, e, at, pixels);
     else if (ends_any(e))
         end_runs(way, e, at, pixels);
+}
+
+// Of all pixels, once they are written.
+static void end_errors(float *dx, const struct conv_ends *errors, size_t pixels, size_t run) {
+    struct ends e = ends_of_errors(errors, dx, run);
+    end_pixels(&e, 0, pixels);
 }
 
 #endif

@@ -2,18 +2,15 @@
 #ifndef ADAM_KERNELS_BLOCK_WINOGRAD_OUTPUTS_INC_H
 #define ADAM_KERNELS_BLOCK_WINOGRAD_OUTPUTS_INC_H
 
-#include <math.h>
-
 #include "kernels/block/winograd_square.inc.h"
 #include "kernels/block/winograd_tiles.inc.h"
 #include "kernels/conv.h"
 
 // What is done to outputs on their way, each where it is not NULL: biases and others are added, and
 // they pass a relu; or, as error gradients, the relu that has given `passed`, where that is above
-// 0 and below `most`. `more` and `passed` are laid out as the outputs. And they are added up.
+// 0. `more` and `passed` are laid out as the outputs. And they are added up.
 struct winograd_ends {
     const float *biases, *more, *passed;
-    float most;
     bool relu;
     struct conv_sums sums;
 };
@@ -78,8 +75,6 @@ INLINE void store_row(struct winograd_output o, size_t at, const vector *y, vect
         if (passed) {
             outputs = *(const vector *)(passed + (size_t)j * o.pixel);
             value = (vector)((places)value & (outputs > zero));
-            if (o.ends.most < INFINITY)
-                value = (vector)((places)value & (outputs < o.ends.most));
         }
         *(vector *)(to + (size_t)j * o.pixel) = value;
         if (o.ends.sums.sum) {
@@ -149,7 +144,6 @@ INLINE struct winograd_output passed_output(struct winograd_output o, bool joine
         __builtin_unreachable();
     if (!o.ends.passed || !o.ends.sums.sum)
         __builtin_unreachable();
-    o.ends.most = INFINITY;
     return whole_output(o);
 }
 
@@ -183,7 +177,7 @@ INLINE void output_any_square(int k, const struct tiles *t, struct winograd_outp
                               const float *from) {
     bool whole = o.rows == WINOGRAD_TILE && o.columns == WINOGRAD_TILE;
     bool plain = whole && !o.ends.more && !o.ends.passed && !o.ends.relu;
-    bool passed = whole && o.ends.passed && o.ends.sums.sum && o.ends.most == INFINITY;
+    bool passed = whole && o.ends.passed && o.ends.sums.sum;
     bool more = o.ends.more, other = o.ends.sums.other;
     if (plain && !o.ends.sums.sum)
         output_square(k, t, plain_output(o, false), from);

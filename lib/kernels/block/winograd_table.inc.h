@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "kernels/block/ends.inc.h"
 #include "kernels/block/winograd_kept.inc.h"
 
 static void winograd_any(float *y, const float *x, const float *weights, struct winograd_ends ends,
@@ -37,8 +38,14 @@ static void winograd_back_input(float *dx, const float *dy, const float *weights
                                 const struct convolution *conv, float *scratch) {
     struct convolution turned = conv_turned(conv);
     const struct conv_sums *sums = errors->sums;
-    struct winograd_ends ends = {
-        .more = errors->more, .passed = errors->relu, .most = errors->most};
+    struct winograd_ends ends = {.more = errors->more, .passed = errors->relu};
+    if (errors->relu && errors->most < INFINITY) { // its outputs know no upper bound
+        size_t pixels = (size_t)blocks * (size_t)(conv->window.h * conv->window.w);
+        winograd_any(dx, dy, weights, (struct winograd_ends){.more = NULL}, blocks, lanes, &turned,
+                     true, scratch);
+        end_errors(dx, errors, pixels, (size_t)(conv->window.c * lanes));
+        return;
+    }
     if (sums)
         ends.sums =
             (struct conv_sums){.sum = sums->sum, .product = sums->product, .other = sums->other};
