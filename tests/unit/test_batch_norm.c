@@ -80,6 +80,31 @@ static void test_alone(struct tap *tap) {
     fixture_close(&f);
 }
 
+// How far the running statistics are from those of 5 samples: torch.nn.BatchNorm1d moves its mean
+// to theirs, and its variance to the unbiased one.
+static void test_distances(struct tap *tap) {
+    enum { N = 5 };
+    struct fixture f;
+    if (!fixture_open(tap, &f, flat))
+        return;
+    const struct parameter *statistics = f.model->layers[1].statistics;
+    net_forward(f.trains, f.parameters, f.input, N, NULL, 0);
+    net_backward(f.trains, f.parameters, f.labels, 1.0f / N, f.gradient, NULL, NULL);
+    for (size_t m = 0; m < INPUTS; m++) {
+        double mean = 0, squares = 0;
+        for (size_t i = 0; i < N; i++)
+            mean += (double)f.input[i * INPUTS + m] / N;
+        for (size_t i = 0; i < N; i++)
+            squares += pow((double)f.input[i * INPUTS + m] - mean, 2);
+        size_t means = statistics[0].offset + m, variances = statistics[1].offset + m;
+        CHECK_NEAR(tap, f.gradient[means], (double)f.parameters[means] - mean, 1e-5);
+        CHECK_NEAR(tap, f.gradient[variances], (double)f.parameters[variances] - squares / (N - 1),
+                   1e-5);
+    }
+    tap_result(tap, "running statistics move to the mean and the unbiased variance");
+    fixture_close(&f);
+}
+
 static void test_prediction(struct tap *tap) {
     struct fixture f;
     float alone[CLASSES];
@@ -397,6 +422,7 @@ static void test_sums(struct tap *tap) {
 int main(void) {
     struct tap tap = {0};
     test_alone(&tap);
+    test_distances(&tap);
     test_prediction(&tap);
     test_passes(&tap);
     test_large_means(&tap);
