@@ -85,9 +85,10 @@ void pass_activate_back(const struct pass *pass, float *kept);
 void pass_meet(const struct pass *pass);
 // layer_type.cut of layers whose passes may be of any rows.
 struct team_cut pass_team_cut_rows(const struct pass *pass);
-// Adds pass->more to dx[0], takes it back through pass->undoes, and tells pass->tells_back of it
-// where samples lie in blocks; or what a convolution is to do of that as it writes them.
+// Adds pass->more to dx[0], takes it back through pass->undoes, and, where samples lie in blocks,
+// tells pass->tells_back of it.
 void pass_finish_errors(const struct pass *pass);
+// The same, for a convolution of blocks to do as it writes dx[0].
 struct conv_ends pass_ends(const struct pass *pass);
 // Outputs that the pass writes, if it writes all maps.
 size_t pass_outputs(const struct pass *pass);

@@ -38,8 +38,7 @@ __attribute__((always_inline)) static inline vector batch_error(bool relu, struc
     vector dy = load_part(a.dy + at, count);
     if (!relu)
         return dy;
-    vector y = load_part(a.outputs + at, count);
-    return (vector)((y > 0) & (y < a.most) & (vector_int)dy);
+    return through_relu(dy, load_part(a.outputs + at, count), a.most);
 }
 
 __attribute__((always_inline)) static inline vector clip(vector y, float most) {
@@ -267,6 +266,7 @@ batch_sums_tell(bool of_y, const struct batch_sums *s, int maps) {
     return tell;
 }
 
+// `single`: blocks have one lane, so that maps lie in vectors.
 __attribute__((always_inline)) static inline void
 batch_take_sums(bool of_y, bool single, float *restrict plain, float *restrict along,
                 const struct batch_sums *s, const struct batch_norm *norm) {

@@ -73,7 +73,7 @@ end_vector(struct ends_way way, struct ends e, size_t at, int count, struct ends
         value += load_part(e.errors.more + at, count);
     if (way.relu) {
         with = load_part(e.errors.relu + at, count);
-        value = (vector)((with > 0) & (with < e.errors.most) & (vector_int)value);
+        value = through_relu(value, with, e.errors.most);
     }
     if (way.more || way.relu)
         store_part(to, value, count);

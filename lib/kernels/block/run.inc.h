@@ -63,4 +63,9 @@ __attribute__((always_inline)) static inline vector choose(vector_int mask, vect
     return (vector)choose_int(mask, (vector_int)a, (vector_int)b);
 }
 
+// Error gradients of the outputs y of a relu, taken back through it: `most` is its upper bound.
+__attribute__((always_inline)) static inline vector through_relu(vector dy, vector y, float most) {
+    return (vector)((y > 0) & (y < most) & (vector_int)dy);
+}
+
 #endif

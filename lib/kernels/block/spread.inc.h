@@ -11,11 +11,13 @@
 HOGWILD static void spread(float *to, const float *from, int maps, int lanes) {
     if (!from)
         memset(to, 0, (size_t)maps * (size_t)lanes * sizeof *to);
-    for (int m = 0; from && lanes == 1 && m < maps; m++)
-        to[m] = from[m];
-    for (int m = 0; from && lanes > 1 && m < maps; m++)
-        for (int i = 0; i < lanes; i++)
-            *to++ = from[m];
+    else if (lanes == 1)
+        for (int m = 0; m < maps; m++)
+            to[m] = from[m];
+    else
+        for (int m = 0; m < maps; m++)
+            for (int i = 0; i < lanes; i++)
+                *to++ = from[m];
 }
 
 #endif

@@ -33,23 +33,27 @@ static void winograd_forward(float *y, const float *x, const float *weights, con
     winograd_any(y, x, weights, ends, blocks, lanes, conv, false, scratch);
 }
 
-static void winograd_back_input(float *dx, const float *dy, const float *weights,
-                                const struct conv_ends *errors, int blocks, int lanes,
-                                const struct convolution *conv, float *scratch) {
-    struct convolution turned = conv_turned(conv);
+static struct winograd_ends ends_of_gradients(const struct conv_ends *errors) {
     const struct conv_sums *sums = errors->sums;
     struct winograd_ends ends = {.more = errors->more, .passed = errors->relu};
-    if (errors->relu && errors->most < INFINITY) { // its outputs know no upper bound
-        size_t pixels = (size_t)blocks * (size_t)(conv->window.h * conv->window.w);
-        winograd_any(dx, dy, weights, (struct winograd_ends){.more = NULL}, blocks, lanes, &turned,
-                     true, scratch);
-        end_errors(dx, errors, pixels, (size_t)(conv->window.c * lanes));
-        return;
-    }
     if (sums)
         ends.sums =
             (struct conv_sums){.sum = sums->sum, .product = sums->product, .other = sums->other};
-    winograd_any(dx, dy, weights, ends, blocks, lanes, &turned, true, scratch);
+    return ends;
+}
+
+// Its outputs know no upper bound of a relu: where there is one, the ends come later.
+static void winograd_back_input(float *dx, const float *dy, const float *weights,
+                                const struct conv_ends *errors, int blocks, int lanes,
+                                const struct convolution *conv, float *scratch) {
+    const struct window *v = &conv->window;
+    struct convolution turned = conv_turned(conv);
+    bool later = errors->relu && errors->most < INFINITY;
+    struct winograd_ends none = {.more = NULL};
+    winograd_any(dx, dy, weights, later ? none : ends_of_gradients(errors), blocks, lanes, &turned,
+                 true, scratch);
+    if (later)
+        end_errors(dx, errors, (size_t)blocks * (size_t)(v->h * v->w), (size_t)(v->c * lanes));
 }
 
 static void winograd_back_weights(float *dweights, float *dbiases, const float *dy, const float *x,

@@ -8,8 +8,9 @@
 // units x a panel, stays in registers over a block of inputs; the tiles of LANES units are
 // transposed back together, onto the biases or the sums of earlier inputs.
 //
-// The tile itself asks for the next weights and outputs, a line or two every 16 inputs: all at once
-// would fill the queue of misses and stall it. Figures: tests/bench/results/dense.txt.
+// The tile itself asks for the next weights and outputs, a line or two every 16 inputs, and one of
+// a single vector for a line of weights at each: all at once would fill the queue of misses and
+// stall it. Figures: tests/bench/results/dense.txt.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_FORWARD_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_FORWARD_INC_H
 
