@@ -19,6 +19,7 @@ enum {
     BATCH_LONG = 12,        // vectors of a run, whose sums do not wait for one another
     BATCH_SUMMED = 64 * 16, // pixels whose sums are in single precision
     BATCH_FAR = 16,         // deviations from 0, where a mean is too far
+    BATCH_LARGE = 1 << 15,  // floats that may come from beyond the L2 cache
 };
 
 enum batch_pass { BATCH_MEASURE, BATCH_SCALE, BATCH_SUM, BATCH_ERRORS, BATCH_BACK };
@@ -48,11 +49,16 @@ __attribute__((always_inline)) static inline vector clip(vector y, float most) {
 }
 
 // One vector of one pixel, at `at`. relu: outputs are of one, or error gradients come through it.
+// far: what is read may come from beyond the L2 cache.
 __attribute__((always_inline)) static inline void batch_vector(enum batch_pass pass, bool relu,
-                                                               struct batch_arrays a,
+                                                               bool far, struct batch_arrays a,
                                                                const vector k[3], vector sums[2],
                                                                size_t at, int count) {
     vector x = load_part(a.x + at, count);
+    if (far)
+        __builtin_prefetch(a.x + at + RUN_AHEAD);
+    if (far && (pass == BATCH_BACK || pass == BATCH_ERRORS))
+        __builtin_prefetch(a.dy + at + RUN_AHEAD);
     if (pass == BATCH_MEASURE) {
         vector from = x - k[0];
         sums[0] += from;
@@ -76,10 +82,9 @@ __attribute__((always_inline)) static inline void batch_vector(enum batch_pass p
 }
 
 // `vectors` of the run from float i on, for some pixels that begin at x[at].
-__attribute__((always_inline)) static inline void batch_tile(enum batch_pass pass, bool relu,
-                                                             int vectors, struct batch_arrays a,
-                                                             size_t at, int pixels, int run, int i,
-                                                             int count) {
+__attribute__((always_inline)) static inline void
+batch_tile(enum batch_pass pass, bool relu, bool far, int vectors, struct batch_arrays a, size_t at,
+           int pixels, int run, int i, int count) {
     bool adds = pass == BATCH_MEASURE || pass == BATCH_ERRORS;
     int factors = pass == BATCH_BACK ? 3 : pass == BATCH_SCALE || pass == BATCH_SUM ? 2 : 1;
     vector k[BATCH_VECTORS][3], sums[BATCH_VECTORS][2];
@@ -95,7 +100,7 @@ __attribute__((always_inline)) static inline void batch_tile(enum batch_pass pas
     for (int p = 0; p < pixels; p++, at += (size_t)run) {
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++)
-            batch_vector(pass, relu, a, k[v], sums[v], at + (size_t)(i + v * LANES), count);
+            batch_vector(pass, relu, far, a, k[v], sums[v], at + (size_t)(i + v * LANES), count);
     }
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++)
@@ -110,20 +115,29 @@ static inline int batch_pixels_at_once(enum batch_pass pass, int run) {
     return pass == BATCH_MEASURE || waits ? BATCH_PIXELS : 1;
 }
 
-// The pixels [first, last) of one block.
-__attribute__((always_inline)) static inline void
-batch_pixels(enum batch_pass pass, bool relu, struct batch_arrays a, int first, int last, int run) {
+__attribute__((always_inline)) static inline void batch_pixels_of(enum batch_pass pass, bool relu,
+                                                                  bool far, struct batch_arrays a,
+                                                                  int first, int last, int run) {
     int most = batch_pixels_at_once(pass, run);
     for (int p = first; p < last; p += most) {
         int pixels = least_int(last - p, most), i = 0;
         size_t at = (size_t)p * (size_t)run;
         for (; i + BATCH_VECTORS * LANES <= run; i += BATCH_VECTORS * LANES)
-            batch_tile(pass, relu, BATCH_VECTORS, a, at, pixels, run, i, LANES);
+            batch_tile(pass, relu, far, BATCH_VECTORS, a, at, pixels, run, i, LANES);
         for (; i + LANES <= run; i += LANES)
-            batch_tile(pass, relu, 1, a, at, pixels, run, i, LANES);
+            batch_tile(pass, relu, far, 1, a, at, pixels, run, i, LANES);
         if (i < run)
-            batch_tile(pass, relu, 1, a, at, pixels, run, i, run - i);
+            batch_tile(pass, relu, far, 1, a, at, pixels, run, i, run - i);
     }
+}
+
+// The pixels [first, last) of one block.
+__attribute__((always_inline)) static inline void
+batch_pixels(enum batch_pass pass, bool relu, struct batch_arrays a, int first, int last, int run) {
+    if (pass != BATCH_MEASURE && (size_t)(last - first) * (size_t)run >= BATCH_LARGE)
+        batch_pixels_of(pass, relu, true, a, first, last, run);
+    else
+        batch_pixels_of(pass, relu, false, a, first, last, run);
 }
 
 // --- blocks -----------------------------------------------------------------------------

@@ -100,6 +100,17 @@ __attribute__((always_inline)) static inline void load_sums(int rows, int pixels
     }
 }
 
+// Results that nobody has read come from memory while they are summed up, not when they are stored.
+__attribute__((always_inline)) static inline void ask_for_results(int rows, int pixels,
+                                                                  const struct conv_pixel *pixel,
+                                                                  const struct conv_maps *maps) {
+#pragma GCC unroll 16
+    for (int p = 0; p < pixels; p++)
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; r++)
+            __builtin_prefetch(pixel[p].to + maps->to + r * LANES, 1);
+}
+
 __attribute__((always_inline)) static inline void store_sums(int rows, int pixels,
                                                              const vector *sum,
                                                              const struct conv_pixel *pixel,
@@ -147,6 +158,8 @@ __attribute__((always_inline)) static inline void conv_tile(int lanes, int rows,
 #pragma GCC unroll 16
     for (int p = 0; p < pixels; p++)
         from[p] = pixel[p].from;
+    if (maps->begin)
+        ask_for_results(rows, pixels, pixel, maps);
     load_sums(rows, pixels, sum, pixel, maps);
     const float *weights = maps->weights + taps->first * width + taps->first_row * CONV_SPACE;
     for (int row = 0; row < taps->rows; row++, weights += taps->skip * width + CONV_SPACE)

@@ -77,6 +77,9 @@ __attribute__((always_inline)) static inline void depthwise_vector(int rows, int
     float *to = apart_to(v->to + i);
 #pragma GCC unroll 4
     for (int p = 0; p < pixels; p++)
+        __builtin_prefetch(to + (size_t)p * v->to_next + RUN_AHEAD, 1);
+#pragma GCC unroll 4
+    for (int p = 0; p < pixels; p++)
         sum[p] = load_part(v->begin + i, count);
 #pragma GCC unroll 3
     for (int ky = 0; ky < rows; ky++, from += v->from_row, weights += v->weight_row)

@@ -11,6 +11,10 @@
 
 #include "kernels/portable/lanes.inc.h"
 
+// Floats behind what is read or written now that are asked for, where no prefetcher is early
+// enough.
+enum { RUN_AHEAD = 2048 };
+
 typedef int32_t vector_int __attribute__((vector_size(4 * FAMILY_LANES), aligned(4), may_alias));
 
 __attribute__((always_inline)) static inline vector load_lanes(const float *at, int first,
