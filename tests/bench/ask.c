@@ -1,11 +1,11 @@
 // ask: predictions of a service over HTTP, as fast as it answers or at a fixed rate.
 //
-//   ask HOST PORT CONNECTIONS SECONDS RATE FILE...
+//   ask HOST PORT CONNECTIONS SECONDS RATE PICTURES FILE...
 //
-// Each connection has one request under way, of the next file. RATE 0: it sends the next one as
-// soon as it has its answer. Else requests are due in equal distances, and wait for a connection
-// that is free; their time counts from when they were due. Prints answers a second, and the median
-// and the 99th percentile of their times in milliseconds.
+// Each connection has one request under way, of the next PICTURES files. RATE 0: it sends the next
+// one as soon as it has its answer. Else requests are due in equal distances, and wait for a
+// connection that is free; their time counts from when they were due. Prints answers a second, and
+// the median and the 99th percentile of their times in milliseconds.
 #include <errno.h>
 #include <netdb.h>
 #include <stdbool.h>
@@ -32,7 +32,7 @@ struct line {
     bool asks;
     double since;
     size_t got;
-    char answer[4096];
+    char answer[1 << 17];
 };
 
 static void fail(const char *what) {
@@ -40,17 +40,50 @@ static void fail(const char *what) {
     exit(1);
 }
 
-static struct text request_of(const char *path) {
-    FILE *file = fopen(path, "rb");
+// A body that is a picture by itself, or has several, each a part behind this boundary.
+#define PART "\r\n--part\r\nContent-Disposition: form-data; name=\"picture\"\r\n\r\n"
+#define LAST_PART "\r\n--part--\r\n"
+#define TYPE_PARTS "Content-Type: multipart/form-data; boundary=part\r\n"
+
+static void add_bytes(struct text *text, const void *bytes, size_t size) {
+    char *grown = realloc(text->bytes, text->size + size);
+    if (!grown)
+        fail("memory");
+    text->bytes = grown;
+    memcpy(grown + text->size, bytes, size);
+    text->size += size;
+}
+
+static void add_file(struct text *text, const char *path) {
     static char picture[1 << 20];
-    struct text text = {0};
+    FILE *file = fopen(path, "rb");
     size_t n = file ? fread(picture, 1, sizeof picture, file) : 0;
-    if (!n || fclose(file) || !(text.bytes = malloc(n + 100)))
+    if (!n || fclose(file))
         fail(path);
-    int head =
-        sprintf(text.bytes, "POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: %zu\r\n\r\n", n);
-    memcpy(text.bytes + head, picture, n);
-    text.size = (size_t)head + n;
+    add_bytes(text, picture, n);
+}
+
+static struct text body_of(char *const *paths, int count) {
+    struct text body = {0};
+    for (int i = 0; i < count; i++) {
+        if (count > 1)
+            add_bytes(&body, PART, sizeof PART - 1);
+        add_file(&body, paths[i]);
+    }
+    if (count > 1)
+        add_bytes(&body, LAST_PART, sizeof LAST_PART - 1);
+    return body;
+}
+
+static struct text request_of(char *const *paths, int count) {
+    struct text body = body_of(paths, count), text = {0};
+    char head[200];
+    int length = snprintf(head, sizeof head,
+                          "POST /predict HTTP/1.1\r\nHost: x\r\n%sContent-Length: %zu\r\n\r\n",
+                          count > 1 ? TYPE_PARTS : "", body.size);
+    add_bytes(&text, head, (size_t)length);
+    add_bytes(&text, body.bytes, body.size);
+    free(body.bytes);
     return text;
 }
 
@@ -97,9 +130,9 @@ static int in_order(const void *a, const void *b) {
 struct asker {
     struct line *lines;
     int epoll;
-    int connections, files;
-    struct text *texts;
-    double rate; // 0: without pause
+    int connections, requests;
+    struct text *texts; // of each request
+    double rate;        // 0: without pause
     double begin;
     double *times;
     int asked, answers;
@@ -120,7 +153,7 @@ static double ask_due(struct asker *a, double now) {
             i++;
         idle = i < a->connections;
         if (idle)
-            send_request(&a->lines[i], &a->texts[a->asked++ % a->files], due);
+            send_request(&a->lines[i], &a->texts[a->asked++ % a->requests], due);
         due = next_due(a, now);
     }
     return idle ? due - now : PATIENCE;
@@ -157,37 +190,39 @@ static void open_line(struct asker *a, struct line *line, const struct addrinfo 
         fail("epoll_ctl");
 }
 
-static void open_asker(struct asker *a, char **argv) {
+static void open_asker(struct asker *a, char **argv, int pictures) {
     static struct line lines[CONNECTIONS];
     static double times[TIMES];
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *at;
     a->lines = lines, a->times = times;
     a->epoll = epoll_create1(EPOLL_CLOEXEC);
-    a->texts = calloc((size_t)a->files, sizeof *a->texts);
+    a->texts = calloc((size_t)a->requests, sizeof *a->texts);
     if (!a->texts || a->epoll < 0 || a->connections > CONNECTIONS ||
         getaddrinfo(argv[1], argv[2], &hints, &at))
         fail("cannot begin");
-    for (int i = 0; i < a->files; i++)
-        a->texts[i] = request_of(argv[6 + i]);
+    for (int i = 0; i < a->requests; i++)
+        a->texts[i] = request_of(argv + 7 + i * pictures, pictures);
     for (int i = 0; i < a->connections; i++)
         open_line(a, &lines[i], at);
     freeaddrinfo(at);
 }
 
 int main(int argc, char **argv) {
-    if (argc < 7) {
-        fputs("usage: ask HOST PORT CONNECTIONS SECONDS RATE FILE...\n", stderr);
+    int pictures = argc > 7 ? atoi(argv[6]) : 0;
+    if (pictures < 1 || argc - 7 < pictures) {
+        fputs("usage: ask HOST PORT CONNECTIONS SECONDS RATE PICTURES FILE...\n", stderr);
         return 2;
     }
     prctl(PR_SET_TIMERSLACK, 1UL); // it sleeps until the next request is due, and not 50 us longer
-    struct asker a = {.connections = atoi(argv[3]), .files = argc - 6, .rate = atof(argv[5])};
-    open_asker(&a, argv);
+    struct asker a = {
+        .connections = atoi(argv[3]), .requests = (argc - 7) / pictures, .rate = atof(argv[5])};
+    open_asker(&a, argv, pictures);
     double seconds = ask_for(&a, atof(argv[4]));
     qsort(a.times, (size_t)a.answers, sizeof *a.times, in_order);
     printf("%.1f %.3f %.3f\n", a.answers / seconds, 1000 * a.times[a.answers / 2],
            1000 * a.times[a.answers * 99L / 100]);
-    for (int i = 0; i < a.files; i++)
+    for (int i = 0; i < a.requests; i++)
         free(a.texts[i].bytes);
     free(a.texts);
     return 0;
