@@ -227,6 +227,12 @@ struct gradient_sizes gradient_sizes(const struct convolution *conv, int lanes, 
     return s;
 }
 
+bool gradient_turns(const struct convolution *conv, int lanes, int vector) {
+    int maps = conv->maps, channels = conv->window.c;
+    return lanes == 1 && conv->groups == 1 && window_pointwise(&conv->window) &&
+           (long long)cuts(channels, vector) * maps < (long long)cuts(maps, vector) * channels;
+}
+
 // What the weight gradient of blocks takes from its scratch.
 static bool add_gradient(size_t *floats, const struct convolution *conv, int lanes, int vector) {
     const struct window *v = &conv->window;
@@ -240,11 +246,13 @@ static bool add_gradient(size_t *floats, const struct convolution *conv, int lan
 }
 
 static size_t gradient_scratch(const struct convolution *conv) {
+    const struct convolution turned = conv_turned(conv);
     size_t floats = 0;
     for (int vector = KERNELS_LANES_LEAST; vector <= KERNELS_LANES_MOST; vector *= 2)
         for (int lanes = 1; lanes <= vector; lanes *= 2) {
             size_t these = 0;
-            if (!add_gradient(&these, conv, lanes, vector))
+            bool turns = gradient_turns(conv, lanes, vector);
+            if (!add_gradient(&these, turns ? &turned : conv, lanes, vector))
                 return SIZE_MAX;
             floats = larger(floats, these);
         }

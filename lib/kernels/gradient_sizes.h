@@ -28,4 +28,9 @@ struct gradient_sizes {
 
 struct gradient_sizes gradient_sizes(const struct convolution *conv, int lanes, int vector);
 
+// Whether channels fill vectors better than maps do: then dW is summed up as that of the
+// convolution from maps to channels (conv_turned), whose vectors lie in dW as they are. Of single
+// samples and kernels of one tap.
+bool gradient_turns(const struct convolution *conv, int lanes, int vector);
+
 #endif

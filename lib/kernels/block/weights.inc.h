@@ -34,6 +34,7 @@ struct gradient_task {
     float *dweights, *dbiases;            // of the group
     int blocks, y, y_end;                 // the region
     bool add;                             // it is not the first one
+    bool turned;                          // dweights are of columns x maps (gradient_turns)
     float *sums, *biases;                 // rows x columns x taps, rows
     float *errors, *picture;              // packed
     gradient_function *const (*tiles)[GRADIENT_COLUMNS];
@@ -242,7 +243,7 @@ static void chunk_step(const struct gradient_task *t, struct gradient_chunk *chu
     see(&chunk->in_x, &chunk->in_width, chunk->x_begin, chunk->width, v->stride_w, v->pad_w,
         v->kernel_w, v->w, t->sizes.across > 1);
     chunk_pack(t, chunk);
-    if (t->column == 0)
+    if (t->column == 0 && !t->turned)
         chunk_biases(t, chunk);
     chunk_sums(t, chunk);
     chunk->first = false;
@@ -298,6 +299,15 @@ static void task_gather(const struct gradient_task *t) {
     }
 }
 
+static void task_put_turned(const struct gradient_task *t) {
+    int maps = t->conv->maps, columns = t->column_end - t->column;
+    const float *sums = t->sums;
+    for (int r = t->row; r < t->row_end; r++)
+        for (int c = t->column; c < t->column + columns; c++, sums += LANES)
+            gather_store(t->dweights + (size_t)c * (size_t)maps + (size_t)(r * LANES),
+                         *(const vector *)sums, least_int(maps - r * LANES, LANES), t->add);
+}
+
 static void task_biases(const struct gradient_task *t) {
     int share = LANES / t->lanes, maps = t->conv->maps / t->conv->groups;
     for (int m = t->row * share; m < t->row_end * share && m < maps; m++) {
@@ -312,6 +322,10 @@ static void task_biases(const struct gradient_task *t) {
 static void gradient_task(const struct gradient_task *t) {
     memset(t->biases, 0, (size_t)(t->row_end - t->row) * LANES * sizeof *t->biases);
     task_sums(t);
+    if (t->turned) {
+        task_put_turned(t);
+        return;
+    }
     task_gather(t);
     if (t->column == 0)
         task_biases(t);
@@ -383,15 +397,15 @@ static void gradient_region(struct gradient_task t, float *dweights, float *dbia
     }
 }
 
-static void gradient_groups(float *dweights, float *dbiases, const float *dy, const float *x,
-                            int blocks, int lanes, const struct convolution *conv, float *scratch) {
-    const struct window *v = &conv->window;
-    struct gradient_task t = gradient_lay(conv, lanes, scratch);
+static void gradient_blocks(struct gradient_task t, float *dweights, float *dbiases,
+                            const float *dy, const float *x, int blocks) {
+    const struct window *v = &t.conv->window;
+    size_t lanes = (size_t)t.lanes;
     int regions = cuts(v->out_h, t.sizes.region_height);
     for (int b = 0; b < blocks; b += t.blocks) {
         t.blocks = t.sizes.region_blocks < blocks - b ? t.sizes.region_blocks : blocks - b;
-        t.dy = dy + (size_t)b * window_out_pixels(v) * (size_t)conv->maps * (size_t)lanes;
-        t.x = x + (size_t)b * window_in(v) * (size_t)lanes;
+        t.dy = dy + (size_t)b * window_out_pixels(v) * (size_t)t.conv->maps * lanes;
+        t.x = x + (size_t)b * window_in(v) * lanes;
         for (int i = 0; i < regions; i++) {
             t.y = cut(v->out_h, regions, i);
             t.y_end = cut(v->out_h, regions, i + 1);
@@ -399,6 +413,35 @@ static void gradient_groups(float *dweights, float *dbiases, const float *dy, co
             t.add = true;
         }
     }
+}
+
+static void gradient_groups(float *dweights, float *dbiases, const float *dy, const float *x,
+                            int blocks, int lanes, const struct convolution *conv, float *scratch) {
+    gradient_blocks(gradient_lay(conv, lanes, scratch), dweights, dbiases, dy, x, blocks);
+}
+
+// The sums of `maps` floats of so many pixels, some of which have sums of their own.
+static void sum_pixels(float *sums, const float *dy, size_t pixels, int maps) {
+    enum { SOME = 256 };
+    memset(sums, 0, (size_t)maps * sizeof *sums);
+    for (size_t p = 0; p < pixels; p += SOME)
+        for (int m = 0; m < maps; m += LANES) {
+            int count = least_int(maps - m, LANES);
+            const float *at = dy + p * (size_t)maps + m;
+            vector sum = {0};
+            for (size_t i = p; i < pixels && i < p + SOME; i++, at += maps)
+                sum += load_part(at, count);
+            store_part(sums + m, load_part(sums + m, count) + sum, count);
+        }
+}
+
+static void gradient_turned(float *dweights, float *dbiases, const float *dy, const float *x,
+                            int blocks, const struct convolution *conv, float *scratch) {
+    const struct convolution turned = conv_turned(conv);
+    struct gradient_task t = gradient_lay(&turned, 1, scratch);
+    t.turned = true;
+    gradient_blocks(t, dweights, dbiases, x, dy, blocks); // without biases
+    sum_pixels(dbiases, dy, (size_t)blocks * window_out_pixels(&conv->window), conv->maps);
 }
 
 // The gradient of the weights there are, of that of all.
@@ -427,6 +470,8 @@ static void conv_block_back_weights(float *dweights, float *dbiases, const float
         depthwise_back_weights(dweights, dbiases, dy, x, blocks, lanes, conv, scratch);
     else if (merge > 1)
         gradient_merged(dweights, dbiases, dy, x, blocks, lanes, conv, merge, scratch);
+    else if (gradient_turns(conv, lanes, LANES))
+        gradient_turned(dweights, dbiases, dy, x, blocks, conv, scratch);
     else
         gradient_groups(dweights, dbiases, dy, x, blocks, lanes, conv, scratch);
 }
