@@ -83,6 +83,34 @@ static void unblock_square(float *to, const struct strip_rows *strip, const floa
             FAMILY_STORE(to + strip->at[j], v[j], 0, strip->width[j]);
 }
 
+enum { COLOURS = 3 };
+
+// The places, in vector k of LANES pixels of three maps, of what the first two have, and then of
+// what the third has.
+__attribute__((always_inline)) static inline places colour_places(int k, bool third) {
+    places p;
+#pragma GCC unroll 16
+    for (int i = 0; i < LANES; i++) {
+        int pixel = (k * LANES + i) / COLOURS, map = (k * LANES + i) % COLOURS;
+        p[i] = third ? (map == 2 ? LANES + pixel : i) : map % 2 * LANES + pixel;
+    }
+    return p;
+}
+
+// A sample of three maps, as pictures in colour are, of LANES pixels or more.
+static void block_colours(float *to, const float *from, int pixels) {
+    for (int p = 0; p < pixels; p += LANES) {
+        int at = square_first(p, pixels);
+        const float *map = from + at;
+        vector a = *(const vector *)map, b = *(const vector *)(map + pixels),
+               c = *(const vector *)(map + 2 * (size_t)pixels);
+#pragma GCC unroll 3
+        for (int k = 0; k < COLOURS; k++)
+            *(vector *)(to + (size_t)at * COLOURS + k * LANES) =
+                shuffle(shuffle(a, b, colour_places(k, false)), c, colour_places(k, true));
+    }
+}
+
 static void block(float *blocks, const float *samples, int n, int c, int pixels, int lanes) {
     if (pixels == 1) // one map of c pixels lies the same way, and fills the squares
         pixels = c, c = 1;
@@ -91,8 +119,11 @@ static void block(float *blocks, const float *samples, int n, int c, int pixels,
         memcpy(blocks, samples, (size_t)n * (size_t)pixels * sizeof *samples);
         return;
     }
+    bool colours = c == COLOURS && lanes == 1 && pixels >= LANES;
     for (; n > 0; n -= lanes) {
-        for (int r = 0; r < rows; r += LANES) {
+        if (colours)
+            block_colours(blocks, samples, pixels);
+        for (int r = 0; r < rows && !colours; r += LANES) {
             int first = square_first(r, rows), count = rows < LANES ? rows : LANES;
             struct strip_rows strip = strip_rows(first, rows, n, c, pixels, lanes);
             for (int p = 0; p < pixels; p += LANES) {
