@@ -64,7 +64,8 @@ struct conv_ends {
 };
 
 // The passes of blocks. Forward adds the biases and, when told to, applies relu, or, without one,
-// adds up for `sums`, which may be NULL; the last one also sums up the gradient of the biases.
+// adds up for `sums`, which may be NULL; the last one also sums up the gradient of the biases,
+// unless dbiases is NULL.
 // `scratch` has conv_block_scratch() floats.
 struct conv_passes {
     void (*forward)(float *y, const float *x, const float *weights, const float *biases, bool relu,

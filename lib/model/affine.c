@@ -110,8 +110,9 @@ void affine_forward(const struct pass *pass) {
 void affine_back(const struct pass *pass, struct dense_errors *errors) {
     bool learns = layer_learns(pass->layer);
     errors->first = affine_first(pass, errors->units);
-    if (learns && pass->layer->biases.count > 0)
-        pass->kernels->bias_sum(pass->dbiases, errors->dy, errors->n, errors->units, 1);
+    float *felt = learns && pass->layer->biases.count > 0 ? pass_felt_biases(pass) : NULL;
+    if (felt)
+        pass->kernels->bias_sum(felt, errors->dy, errors->n, errors->units, 1);
     if (learns && pass_offer(pass, errors))
         return;
     if (errors->dx)

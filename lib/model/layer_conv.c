@@ -284,7 +284,7 @@ static void forward_conv(const struct pass *pass) {
 
 static void back_weights_blocks(const struct pass *pass, const struct convolution *conv) {
     passes_of(pass, CONV_BACK_WEIGHTS)
-        ->back_weights(pass->dweights, pass->dbiases, pass->dy, pass->x[0], pass->blocks,
+        ->back_weights(pass->dweights, pass_felt_biases(pass), pass->dy, pass->x[0], pass->blocks,
                        pass->lanes, conv, pass->brief);
 }
 
@@ -297,8 +297,9 @@ static void back_input_blocks(const struct pass *pass, const struct convolution 
 
 static void back_weights_plain(const struct pass *pass, const struct convolution *conv) {
     const struct layer *layer = pass->layer;
-    pass->kernels->bias_sum(pass->dbiases, pass->dy, pass->n, layer->maps,
-                            layer->out.h * layer->out.w);
+    float *felt = pass_felt_biases(pass);
+    if (felt)
+        pass->kernels->bias_sum(felt, pass->dy, pass->n, layer->maps, layer->out.h * layer->out.w);
     pass->kernels->conv->back_weights(pass->dweights, pass->dy, pass->x[0], pass->n, conv,
                                       pass->brief);
 }

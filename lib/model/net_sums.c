@@ -114,18 +114,29 @@ static void tell_norm_back(struct net *net, int norm) {
     net->nodes[r].beside = node->fused.undone ? 0 : node->pass.layer->from[0];
 }
 
+// Whether what a bias adds to all pixels of a map goes with the mean that the norm takes away, and
+// nobody else reads it. Of one pixel there may be one value, which has no mean.
+static bool loses_biases(const struct node *node, const struct node *norm) {
+    const struct layer *layer = node->pass.layer;
+    const struct shape *maps = &norm->pass.layer->in;
+    return node->readers == 1 && node->fused.act == ACT_LINEAR && layer->dropout == 0 &&
+           layer->biases.count == (size_t)maps->c && maps->h * maps->w > 1;
+}
+
 // A norm is shown each part behind the layers that write it, and again before those that then read
 // on.
 static void tell_norm(struct net *net, int norm) {
     struct node *node = &net->nodes[norm], *below = net_from(net, node->pass.layer, 0);
     if (can_tell(below, node) && below->fused.act == ACT_LINEAR)
         below->pass.tells = norm;
+    below->pass.biases_lost = loses_biases(below, node);
     tell_norm_back(net, norm);
 }
 
 static void tell_norms(struct net *net) {
     for (int i = 0; i < net->model->layer_count; i++) {
         net->nodes[i].pass.tells = net->nodes[i].pass.tells_back = 0;
+        net->nodes[i].pass.biases_lost = false;
         net->nodes[i].beside = 0;
     }
     for (int i = 0; i < net->model->layer_count; i++)

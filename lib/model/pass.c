@@ -11,6 +11,13 @@ size_t pass_outputs(const struct pass *pass) {
            (size_t)pass->window.out_w;
 }
 
+float *pass_felt_biases(const struct pass *pass) {
+    if (!pass->biases_lost)
+        return pass->dbiases;
+    memset(pass->dbiases, 0, pass->layer->biases.count * sizeof *pass->dbiases);
+    return NULL;
+}
+
 bool pass_offer(const struct pass *pass, const struct dense_errors *errors) {
     *pass->taken = pass->offer && pass->offer(pass->taker, pass->layer, errors, pass->dbiases);
     return *pass->taken;

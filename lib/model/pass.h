@@ -60,6 +60,7 @@ struct pass {
     const float *statistics[LAYER_STATISTICS];
     const float *prepared;     // of the weights (net_prepared); NULL: nothing
     float *dweights, *dbiases; // gradients to write
+    bool biases_lost;          // to the norm behind: their gradients are 0
     float *dstatistics[LAYER_STATISTICS];
     float scale;      // error gradients are those of the loss times this
     net_offer *offer; // NULL, or who may take dweights as a product ...
@@ -71,6 +72,8 @@ struct pass {
     uint64_t seed;        // or NULL: nothing is dropped
 };
 
+// dbiases; NULL, and they are 0: they are lost (and not the rounding that is left of their sums).
+float *pass_felt_biases(const struct pass *pass);
 // Offers the gradient as a product; true: somebody took it, and dx is written.
 bool pass_offer(const struct pass *pass, const struct dense_errors *errors);
 

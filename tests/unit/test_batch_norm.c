@@ -306,6 +306,55 @@ static void test_parts(struct tap *tap) {
     fixture_close(&f);
 }
 
+// The largest gradient of a bias of layer 1 in such a net, of so many samples.
+static double bias_gradient(struct tap *tap, const struct kernels *kernels, const char *text,
+                            int samples) {
+    struct fixture f;
+    if (!fixture_open(tap, &f, text))
+        return NAN;
+    float *gradient = gradient_by(tap, &f, kernels, samples, NULL);
+    const struct parameter *biases = &f.model->layers[1].biases;
+    double largest = largest_of(gradient + biases->offset, biases->count);
+    free(gradient);
+    fixture_close(&f);
+    return largest;
+}
+
+static void check_biases(struct tap *tap, const struct kernels *k) {
+#define WITH_BIASES(conv, behind)                                                                  \
+    "input 16x8x8\nconv c maps=16 kernel=3 pad=1" conv "\n" behind                                 \
+    "\navgpool size=all\nsoftmax units=3\n"
+    for (int samples = 1; samples < MOST; samples += 35) {
+        CHECK(tap, bias_gradient(tap, k, WITH_BIASES("", "batchnorm act=relu"), samples) == 0);
+        CHECK(tap,
+              bias_gradient(tap, k, WITH_BIASES(" groups=16", "batchnorm act=relu"), samples) == 0);
+        CHECK(tap, bias_gradient(tap, k, WITH_BIASES(" act=relu", "batchnorm act=relu"), samples) >
+                       1e-4);
+        CHECK(tap, bias_gradient(tap, k, WITH_BIASES(" dropout=0.5", "batchnorm act=relu"),
+                                 samples) > 1e-4);
+        CHECK(tap,
+              bias_gradient(tap, k, WITH_BIASES("", "batchnorm rate=0 act=relu"), samples) > 1e-4);
+        CHECK(tap, bias_gradient(tap, k, WITH_BIASES("", "groupnorm groups=4 act=relu"), samples) >
+                       1e-4);
+        CHECK(tap,
+              bias_gradient(tap, k, WITH_BIASES("", "batchnorm b act=relu\nadd from=b,c act=relu"),
+                            samples) > 1e-4);
+    }
+    CHECK(tap, bias_gradient(tap, k,
+                             "input 16x3x3\nconv maps=16 kernel=3\nbatchnorm act=relu\n"
+                             "softmax units=3\n",
+                             1) > 1e-4);
+#undef WITH_BIASES
+}
+
+// What adds the same to all values of a map is taken away with their mean.
+static void test_biases(struct tap *tap) {
+    for (enum cpu_level level = CPU_REF; level <= CPU_AVX512; level++)
+        if (kernels_of(level))
+            check_biases(tap, kernels_of(level));
+    tap_result(tap, "biases whose sum only a norm reads, by its own mean, have no gradient");
+}
+
 // A norm, the layer of that number, whose maps have this scale and another by turns.
 static void check_sums(struct tap *tap, const char *text, int number, float scale) {
     static const int counts[] = {1, 6, 16, 47, 80}; // none with a value at the kink of a relu
@@ -429,6 +478,7 @@ int main(void) {
     test_folded(&tap);
     test_share(&tap);
     test_parts(&tap);
+    test_biases(&tap);
     test_sums(&tap);
     return tap_done(&tap);
 }

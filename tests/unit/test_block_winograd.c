@@ -190,6 +190,9 @@ static void check_shape(struct family *f, const struct shape *s, int lanes, doub
         dx.value[i] = !relu || (x[i] > 0 && x[i] < ends.most) ? dx.value[i] : 0;
     }
     f->k->winograd->passes.back_weights(dweights, dbiases, bdy, bx, blocks, lanes, &conv, scratch);
+    float *alone = mem_floats(dw.size);
+    f->k->winograd->passes.back_weights(alone, NULL, bdy, bx, blocks, lanes, &conv, scratch);
+    CHECK(f->tap, !memcmp(alone, dweights, dw.size * sizeof *alone));
     float *got_y = samples_of(f, by, n, s->maps, out_pixels, lanes);
     float *got_dx = samples_of(f, bdx, n, s->c, in_pixels, lanes);
     if (relu)
@@ -206,6 +209,7 @@ static void check_shape(struct family *f, const struct shape *s, int lanes, doub
     check_near(f, "winograd_block_back_weights", s, dweights, dw, most, mean);
     check_near(f, "winograd_block_back_weights' biases", s, dbiases, db, most, mean);
     free(x), free(dy), free(weights), free(biases), free(dbiases), free(dweights), free(scratch);
+    free(alone);
     free(bx), free(bdy), free(got_y), free(got_dx);
 }
 

@@ -17,7 +17,7 @@ enum { DEPTHWISE_ROWS = 3, DEPTHWISE_COLUMNS = 5 }; // of taps whose sums stay i
 struct depthwise_sums {
     struct conv_axis y, x;
     size_t run;
-    float *taps, *biases; // taps x run; a run
+    float *taps, *biases; // taps x run; a run, or NULL: nobody wants them
     struct conv_run *rows, *columns;
     int row_runs, column_runs;
 };
@@ -146,7 +146,8 @@ static void depthwise_sums_row(const struct depthwise_sums *s, const float *dy, 
                 .count = c->count,
             },
             row->taps, c->taps);
-    depthwise_row_biases(s, dy);
+    if (s->biases)
+        depthwise_row_biases(s, dy);
 }
 
 // Cuts the scratch as add_depthwise() in conv_sizes.c counts it.
@@ -161,13 +162,14 @@ static void depthwise_back_weights(float *dweights, float *dbiases, const float 
         .run = (size_t)v->c * (size_t)lanes,
     };
     s.taps = carve(&scratch, taps * s.run);
-    s.biases = carve(&scratch, s.run);
+    s.biases = dbiases ? carve(&scratch, s.run) : NULL;
     s.rows = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)v->out_h);
     s.columns = (void *)carve(&scratch, CONV_FLOATS(struct conv_run) * (size_t)v->out_w);
     s.row_runs = axis_runs(s.rows, &s.y);
     s.column_runs = axis_runs(s.columns, &s.x);
     memset(s.taps, 0, taps * s.run * sizeof *s.taps);
-    memset(s.biases, 0, s.run * sizeof *s.biases);
+    if (s.biases)
+        memset(s.biases, 0, s.run * sizeof *s.biases);
     for (int b = 0; b < blocks; b++) {
         for (const struct conv_run *r = s.rows; r < s.rows + s.row_runs; r++)
             for (int i = 0; i < r->count; i++)
@@ -176,7 +178,8 @@ static void depthwise_back_weights(float *dweights, float *dbiases, const float 
         x += (size_t)v->h * (size_t)v->w * s.run;
     }
     depthwise_fold_weights(dweights, s.taps, (int)taps, v->c, lanes);
-    depthwise_fold_weights(dbiases, s.biases, 1, v->c, lanes);
+    if (s.biases)
+        depthwise_fold_weights(dbiases, s.biases, 1, v->c, lanes);
 }
 
 #endif

@@ -31,7 +31,7 @@ struct gradient_task {
     struct tiling rows, columns;
     int row, row_end, column, column_end; // the same as vectors of maps, and columns
     const float *dy, *x;                  // of the region's first block, of the group
-    float *dweights, *dbiases;            // of the group
+    float *dweights, *dbiases;            // of the group; NULL: nobody wants the latter
     int blocks, y, y_end;                 // the region
     bool add;                             // it is not the first one
     bool turned;                          // dweights are of columns x maps (gradient_turns)
@@ -243,7 +243,7 @@ static void chunk_step(const struct gradient_task *t, struct gradient_chunk *chu
     see(&chunk->in_x, &chunk->in_width, chunk->x_begin, chunk->width, v->stride_w, v->pad_w,
         v->kernel_w, v->w, t->sizes.across > 1);
     chunk_pack(t, chunk);
-    if (t->column == 0 && !t->turned)
+    if (t->column == 0 && t->dbiases)
         chunk_biases(t, chunk);
     chunk_sums(t, chunk);
     chunk->first = false;
@@ -327,7 +327,7 @@ static void gradient_task(const struct gradient_task *t) {
         return;
     }
     task_gather(t);
-    if (t->column == 0)
+    if (t->column == 0 && t->dbiases)
         task_biases(t);
 }
 
@@ -390,7 +390,7 @@ static void gradient_region(struct gradient_task t, float *dweights, float *dbia
     size_t lanes = (size_t)t.lanes;
     for (int g = 0; g < conv->groups; g++) {
         t.dweights = dweights + (size_t)g * maps * map_size;
-        t.dbiases = dbiases + (size_t)g * maps;
+        t.dbiases = dbiases ? dbiases + (size_t)g * maps : NULL;
         gradient_group(&t);
         t.dy += maps * lanes;
         t.x += channels * lanes;
@@ -440,8 +440,9 @@ static void gradient_turned(float *dweights, float *dbiases, const float *dy, co
     const struct convolution turned = conv_turned(conv);
     struct gradient_task t = gradient_lay(&turned, 1, scratch);
     t.turned = true;
-    gradient_blocks(t, dweights, dbiases, x, dy, blocks); // without biases
-    sum_pixels(dbiases, dy, (size_t)blocks * window_out_pixels(&conv->window), conv->maps);
+    gradient_blocks(t, dweights, NULL, x, dy, blocks);
+    if (dbiases)
+        sum_pixels(dbiases, dy, (size_t)blocks * window_out_pixels(&conv->window), conv->maps);
 }
 
 // The gradient of the weights there are, of that of all.

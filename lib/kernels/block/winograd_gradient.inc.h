@@ -72,7 +72,7 @@ static void errors_tile(const struct tiles *t, float *to, const float *squares) 
 }
 
 // Transforms the error gradients of the tiles of the maps [first, end) into w->values, and adds
-// their sums to dbiases.
+// their sums to dbiases, unless nobody wants them.
 static void winograd_errors(const struct tiles *t, const float *dy, float *dbiases, int first,
                             int end) {
     int chunk = t->winograd->sizes.chunk;
@@ -84,7 +84,8 @@ static void winograd_errors(const struct tiles *t, const float *dy, float *dbias
             vector sum =
                 errors_squares(t, squares, dy + (size_t)m * LANES, tile_position(t, i), maps);
             errors_tile(t, to, squares);
-            store_part(dbiases + m, load_part(dbiases + m, maps) + sum, maps);
+            if (dbiases)
+                store_part(dbiases + m, load_part(dbiases + m, maps) + sum, maps);
         }
 }
 
@@ -207,10 +208,12 @@ void FAMILY(winograd_gradient)(float *dweights, float *dbiases, const float *dy,
     struct winograd w = winograd_lay(conv, false, CONV_BACK_WEIGHTS, scratch);
     const struct winograd_sizes *s = &w.sizes;
     int k = conv->window.kernel_h;
-    memset(dbiases, 0, (size_t)conv->maps * sizeof *dbiases);
+    if (dbiases)
+        memset(dbiases, 0, (size_t)conv->maps * sizeof *dbiases);
     for (int g = 0; g < conv->groups; g++) {
-        winograd_sums(&w, dbiases + g * s->maps, dy + (size_t)(g * s->maps) * LANES,
-                      x + (size_t)(g * s->channels) * LANES, blocks);
+        winograd_sums(&w, dbiases ? dbiases + g * s->maps : NULL,
+                      dy + (size_t)(g * s->maps) * LANES, x + (size_t)(g * s->channels) * LANES,
+                      blocks);
         gradient_back(s, dweights + (size_t)(g * s->maps) * (size_t)(s->channels * k * k),
                       w.kernels);
     }

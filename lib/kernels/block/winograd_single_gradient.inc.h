@@ -24,7 +24,8 @@ static vector single_square(const struct tiles *t, float *square, const float *f
     return sum;
 }
 
-// Transforms the error gradients of the tiles into w->values, and adds their sums to dbiases.
+// Transforms the error gradients of the tiles into w->values, and adds their sums to dbiases,
+// unless nobody wants them.
 static void single_errors(const struct tiles *t, const float *dy, float *dbiases) {
     const struct winograd *w = t->winograd;
     const struct winograd_sizes *s = &w->sizes;
@@ -38,7 +39,9 @@ static void single_errors(const struct tiles *t, const float *dy, float *dbiases
                      pixel;
         for (int m = 0; m < w->maps; m++) {
             float *to = w->values + (size_t)(m * s->chunk + i) * LANES;
-            *(vector *)(dbiases + m * LANES) += single_square(t, square, from + m * LANES, p);
+            vector sum = single_square(t, square, from + m * LANES, p);
+            if (dbiases)
+                *(vector *)(dbiases + m * LANES) += sum;
             if (s->far)
                 ask_to_write(t->high, t->wide, to + AHEAD, (size_t)t->wide * s->value_slice,
                              s->value_slice);
@@ -81,7 +84,8 @@ void FAMILY(winograd_single_gradient)(float *dweights, float *dbiases, const flo
     struct winograd w = winograd_lay(conv, true, CONV_BACK_WEIGHTS, scratch);
     const struct winograd_sizes *s = &w.sizes;
     bool add = clear_if_points_lack(&w);
-    memset(dbiases, 0, (size_t)conv->maps * sizeof *dbiases);
+    if (dbiases)
+        memset(dbiases, 0, (size_t)conv->maps * sizeof *dbiases);
     for (int p = 0; p < s->part_count; p++)
         for (struct tiles t = tiles_of(&w, &s->parts[p]); tiles_next(&t, blocks); add = true) {
             winograd_data(&t, x);
