@@ -8,9 +8,9 @@
 // units x a panel, stays in registers over a block of inputs; the tiles of LANES units are
 // transposed back together, onto the biases or the sums of earlier inputs.
 //
-// The tile itself asks for the next weights and outputs, a line or two every 16 inputs, and one of
-// a single vector for a line of weights at each: all at once would fill the queue of misses and
-// stall it. Figures: tests/bench/results/dense.txt.
+// The tile itself asks for the next weights and outputs, a line or two every 16 inputs, or as many
+// as there are of outputs for few inputs, and one of a single vector for a line of weights at each:
+// all at once would fill the queue of misses and stall it. Figures: tests/bench/results/dense.txt.
 #ifndef ADAM_KERNELS_PORTABLE_DENSE_FORWARD_INC_H
 #define ADAM_KERNELS_PORTABLE_DENSE_FORWARD_INC_H
 
@@ -58,7 +58,7 @@ struct forward_ahead {
     const float *weights;
     int rows;
     const float *to; // lines, `step` apart
-    int lines;
+    int lines, each; // at a time
     size_t step;
 };
 
@@ -66,7 +66,8 @@ __attribute__((always_inline)) static inline void
 forward_fetch(struct forward_ahead *ahead, const struct forward_block *b, int at, int rows) {
     for (int r = 0; r < rows; r++)
         __builtin_prefetch(ahead->weights + (size_t)r * b->inputs + at, 0, 2);
-    for (int i = 0; i < 2 && ahead->lines > 0; i++, ahead->lines--, ahead->to += ahead->step)
+    for (int i = 0; i < ahead->each && ahead->lines > 0;
+         i++, ahead->lines--, ahead->to += ahead->step)
         __builtin_prefetch(ahead->to, 1);
 }
 
@@ -75,6 +76,7 @@ __attribute__((always_inline)) static inline void
 forward_tile(int units, int vectors, const struct forward_block *b, const float *weights,
              const float *x, float *sums, const struct forward_ahead *asked) {
     struct forward_ahead ahead = *asked;
+    ahead.each = most_int(2, cuts(ahead.lines, cuts(b->depth, LINE)));
     vector sum[UNITS_MOST][PANEL_MOST] = {0};
     for (int k = 0, end; k < b->depth; k = end) {
         end = b->depth - k < LINE ? b->depth : k + LINE;
