@@ -19,7 +19,7 @@ enum {
     BATCH_LONG = 12,        // vectors of a run, whose sums do not wait for one another
     BATCH_SUMMED = 64 * 16, // pixels whose sums are in single precision
     BATCH_FAR = 16,         // deviations from 0, where a mean is too far
-    BATCH_LARGE = 1 << 15,  // floats that may come from beyond the L2 cache
+    BATCH_LARGE = 1 << 16,  // floats: more may come from beyond the L2 cache
 };
 
 enum batch_pass { BATCH_MEASURE, BATCH_SCALE, BATCH_SUM, BATCH_ERRORS, BATCH_BACK };
@@ -134,7 +134,7 @@ __attribute__((always_inline)) static inline void batch_pixels_of(enum batch_pas
 // The pixels [first, last) of one block.
 __attribute__((always_inline)) static inline void
 batch_pixels(enum batch_pass pass, bool relu, struct batch_arrays a, int first, int last, int run) {
-    if (pass != BATCH_MEASURE && (size_t)(last - first) * (size_t)run >= BATCH_LARGE)
+    if (pass != BATCH_MEASURE && (size_t)(last - first) * (size_t)run > BATCH_LARGE)
         batch_pixels_of(pass, relu, true, a, first, last, run);
     else
         batch_pixels_of(pass, relu, false, a, first, last, run);
