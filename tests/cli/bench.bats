@@ -106,5 +106,5 @@ same_step() { # MODEL
 @test "the service's table has a row of each net, filled" {
     run_ok tests/bench/service.sh --quick
     printf '%s\n' "$output"
-    [ "$(grep -cE '^(mnist|cifar10_full)( +[0-9.]+){3}  (met|missed) +( +[0-9.]+){3}  (met|missed)$' <<<"$output")" = 2 ]
+    [ "$(grep -cE '^(mnist|cifar10_full|resnet20)( +[0-9.]+){4}  (met|missed) +( +[0-9.]+){3}  (met|missed)$' <<<"$output")" = 4 ]
 }
