@@ -25,6 +25,7 @@ cd "$folder"
 end_all() {
     local name
     for name in "${!pids[@]}"; do kill -KILL "${pids[$name]}" 2>/dev/null || true; done
+    for name in "${!pids[@]}"; do wait "${pids[$name]}" 2>/dev/null || true; done
     cd /
     rm -rf "$folder"
 }
