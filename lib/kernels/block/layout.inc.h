@@ -88,7 +88,7 @@ enum { COLOURS = 3 };
 // The places, in vector k of LANES pixels of three maps, of what the first two have, and then of
 // what the third has.
 __attribute__((always_inline)) static inline places colour_places(int k, bool third) {
-    places p;
+    places p = {0};
 #pragma GCC unroll 16
     for (int i = 0; i < LANES; i++) {
         int pixel = (k * LANES + i) / COLOURS, map = (k * LANES + i) % COLOURS;
