@@ -20,11 +20,11 @@ struct batcher {
     struct row closed, open; // requests that wait for `open`, and for a pass
     int waiting;             // samples of those that are open, which nobody has taken
     bool ends;
-    struct hand *hands; // the threads
-    int threads, started;
+    struct hand *hands; // the threads; without any, one for who calls batcher_work
+    int count, threads; // hands; those that were started
 };
 
-// One thread, and a batch that it has taken.
+// One who passes, and the batch that is taken.
 struct hand {
     struct batcher *batcher;
     pthread_t thread;
@@ -46,6 +46,11 @@ static struct ask *row_take(struct row *row) {
     return ask;
 }
 
+static void tell(const struct batcher *b) {
+    if (b->told)
+        b->told(b->self);
+}
+
 // Finds the samples of the oldest request. The lock is not held meanwhile.
 static void open_ask(struct batcher *b) {
     struct ask *ask = row_take(&b->closed);
@@ -53,7 +58,7 @@ static void open_ask(struct batcher *b) {
     bool any = ask->open(ask) && ask->count > 0;
     if (!any) {
         ask->done(ask);
-        b->told(b->self);
+        tell(b);
     }
     pthread_mutex_lock(&b->lock);
     if (!any)
@@ -100,7 +105,7 @@ static void leave_samples(struct batcher *b, struct hand *hand, int n) {
     for (int i = 0; i < done; i++)
         hand->asks[i]->done(hand->asks[i]);
     if (done > 0)
-        b->told(b->self);
+        tell(b);
 }
 
 // Until there are samples, which it has found of all requests, with the lock. False: there will be
@@ -116,42 +121,59 @@ static bool wait_for_samples(struct batcher *b) {
     }
 }
 
+// With the lock, and samples that wait; it is not held meanwhile.
+static void pass_once(struct batcher *b, struct hand *hand) {
+    int n = take_samples(b, hand);
+    pthread_mutex_unlock(&b->lock);
+    score_samples(b, hand, n);
+    leave_samples(b, hand, n);
+    pthread_mutex_lock(&b->lock);
+}
+
 static void *work(void *argument) {
     struct hand *hand = argument;
     struct batcher *b = hand->batcher;
     pthread_mutex_lock(&b->lock);
-    while (wait_for_samples(b)) {
-        int n = take_samples(b, hand);
-        pthread_mutex_unlock(&b->lock);
-        score_samples(b, hand, n);
-        leave_samples(b, hand, n);
-        pthread_mutex_lock(&b->lock);
-    }
+    while (wait_for_samples(b))
+        pass_once(b, hand);
     pthread_mutex_unlock(&b->lock);
     return NULL;
 }
 
-static int start_hand(struct batcher *b, struct hand *hand, struct error *err) {
+bool batcher_work(struct batcher *b) {
+    pthread_mutex_lock(&b->lock);
+    while (b->closed.first)
+        open_ask(b);
+    if (b->open.first)
+        pass_once(b, b->hands);
+    bool more = b->closed.first || b->open.first;
+    pthread_mutex_unlock(&b->lock);
+    return more;
+}
+
+static int open_hand(struct batcher *b, struct hand *hand, struct error *err) {
     size_t most = (size_t)predictor_batch(b->predictor);
     hand->batcher = b;
     hand->samples = mem_array(most, sizeof(struct predictor_sample *));
     hand->asks = mem_array(most, sizeof(struct ask *));
-    if (!hand->samples || !hand->asks)
-        return error_nomem(err);
-    if (pthread_create(&hand->thread, NULL, work, hand))
-        return error_set(err, STATUS_IO, "cannot start a thread");
-    b->started++;
-    return STATUS_OK;
+    return hand->samples && hand->asks ? STATUS_OK : error_nomem(err);
 }
 
-static int start_hands(struct batcher *b, struct error *err) {
+static int open_hands(struct batcher *b, struct error *err) {
     int status = STATUS_OK;
-    b->hands = mem_zeroed((size_t)b->threads, sizeof *b->hands);
+    b->hands = mem_zeroed((size_t)b->count, sizeof *b->hands);
     if (!b->hands)
         return error_nomem(err);
-    for (int i = 0; i < b->threads && !status; i++)
-        status = start_hand(b, &b->hands[i], err);
+    for (int i = 0; i < b->count && !status; i++)
+        status = open_hand(b, &b->hands[i], err);
     return status;
+}
+
+static int start_threads(struct batcher *b, int threads, struct error *err) {
+    for (; b->threads < threads; b->threads++)
+        if (pthread_create(&b->hands[b->threads].thread, NULL, work, &b->hands[b->threads]))
+            return error_set(err, STATUS_IO, "cannot start a thread");
+    return STATUS_OK;
 }
 
 int batcher_open(struct batcher **out, struct predictor *predictor, int threads, batcher_told *told,
@@ -166,8 +188,10 @@ int batcher_open(struct batcher **out, struct predictor *predictor, int threads,
     b->open.end = &b->open.first;
     pthread_mutex_init(&b->lock, NULL);
     pthread_cond_init(&b->came, NULL);
-    b->threads = threads;
-    int status = start_hands(b, err);
+    b->count = threads > 0 ? threads : 1;
+    int status = open_hands(b, err);
+    if (!status)
+        status = start_threads(b, threads, err);
     if (status)
         batcher_close(b);
     else
@@ -189,9 +213,11 @@ void batcher_close(struct batcher *b) {
     b->ends = true;
     pthread_cond_broadcast(&b->came);
     pthread_mutex_unlock(&b->lock);
-    for (int i = 0; i < b->started; i++)
+    for (int i = 0; i < b->threads; i++)
         pthread_join(b->hands[i].thread, NULL);
-    for (int i = 0; b->hands && i < b->threads; i++) {
+    while (b->threads == 0 && batcher_work(b))
+        continue;
+    for (int i = 0; b->hands && i < b->count; i++) {
         free(b->hands[i].samples);
         free(b->hands[i].asks);
     }

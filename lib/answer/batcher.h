@@ -2,10 +2,12 @@
 // at once (predictor_first), and samples of requests that come while all compute go through the
 // model together.
 //
-// Threads: batcher_put may be called by any; `open` and `done` of a request by a thread of the
-// batcher, one after the other.
+// Threads: batcher_put may be called by any. `open` and `done` of a request are called one after
+// the other by a thread of the batcher; of a batcher without threads by who calls batcher_work.
 #ifndef ADAM_ANSWER_BATCHER_H
 #define ADAM_ANSWER_BATCHER_H
+
+#include <stdbool.h>
 
 #include "train/predictor.h"
 
@@ -26,14 +28,18 @@ struct ask {
     struct ask *next;
 };
 
-// Told by a thread of the batcher when requests are done, of all that were in a pass at once.
+// Told by the thread that has done requests, of all that were in a pass at once.
 typedef void batcher_told(void *self);
 
-// STATUS_IO: out of memory, or no thread could be started.
+// `threads`: of its own, or 0. `told` may be NULL. STATUS_IO: out of memory, or no thread could be
+// started.
 int batcher_open(struct batcher **out, struct predictor *predictor, int threads, batcher_told *told,
                  void *self, struct error *err);
 void batcher_put(struct batcher *batcher, struct ask *ask);
-// Waits until all requests are done.
+// For a batcher without threads, by one thread at a time: finds the samples of all requests, and
+// passes once, if there are any. Whether samples wait for more passes.
+bool batcher_work(struct batcher *batcher);
+// Returns when all requests are done.
 void batcher_close(struct batcher *batcher);
 
 #endif

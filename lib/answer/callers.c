@@ -20,7 +20,7 @@ void caller_turns(struct caller *caller, enum caller_state state) {
     caller->place.since = now_ms();
 }
 
-void caller_refuse(struct service *service, struct caller *caller, int code, const char *why) {
+void caller_refuse(struct talker *talker, struct caller *caller, int code, const char *why) {
     char head[256];
     char *text = error_text(why);
     if (text) {
@@ -33,18 +33,18 @@ void caller_refuse(struct service *service, struct caller *caller, int code, con
     }
     free(text);
     shutdown(caller->fd, SHUT_WR);
-    figures_request(&service->figures, code);
+    figures_request(&talker->service->figures, code);
     caller_turns(caller, CALLER_REFUSED);
 }
 
 // One of those who have not asked anything yet goes; false: there is none that may.
-static bool displace_one(struct service *service, uint64_t now) {
+static bool displace_one(struct talker *talker, uint64_t now) {
     struct place places[CALLERS + CALLERS_BESIDE];
     struct caller *whose[CALLERS + CALLERS_BESIDE];
     size_t count = 0;
     uint64_t wait;
-    for (size_t i = 0; i < service->count; i++) {
-        struct caller *caller = service->callers[i];
+    for (size_t i = 0; i < talker->count; i++) {
+        struct caller *caller = talker->callers[i];
         if (caller->state == CALLER_SILENT || caller->state == CALLER_SENDS) {
             places[count] = caller->place;
             whose[count++] = caller;
@@ -60,21 +60,20 @@ static bool displace_one(struct service *service, uint64_t now) {
 }
 
 // As many go as there are beyond those who may stay, and have not been told to go.
-static void make_room(struct service *service, uint64_t now) {
+static void make_room(struct talker *talker, uint64_t now) {
     size_t stay = 0;
-    for (size_t i = 0; i < service->count; i++)
-        stay += service->callers[i]->state != CALLER_REFUSED;
-    while (stay > CALLERS && displace_one(service, now))
+    for (size_t i = 0; i < talker->count; i++)
+        stay += talker->callers[i]->state != CALLER_REFUSED;
+    while (stay > talker_places(talker) && displace_one(talker, now))
         stay--;
 }
 
-static void caller_comes(struct service *service, struct MHD_Connection *connection,
-                         void **context) {
+static void caller_comes(struct talker *talker, struct MHD_Connection *connection, void **context) {
     const union MHD_ConnectionInfo *fd =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     const union MHD_ConnectionInfo *from =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    bool room = service->count < sizeof service->callers / sizeof *service->callers;
+    bool room = talker->count < sizeof talker->callers / sizeof *talker->callers;
     struct caller *caller = room ? mem_zeroed(1, sizeof *caller) : NULL;
     *context = caller;
     if (!caller) { // it has no place, and its requests are not heard
@@ -84,13 +83,13 @@ static void caller_comes(struct service *service, struct MHD_Connection *connect
     caller->fd = fd->connect_fd;
     caller->place.origin = http_origin(from->client_addr);
     caller_turns(caller, CALLER_SILENT);
-    service->callers[service->count++] = caller;
+    talker->callers[talker->count++] = caller;
 }
 
-static void caller_goes(struct service *service, struct caller *caller) {
-    for (size_t i = 0; i < service->count; i++)
-        if (service->callers[i] == caller)
-            service->callers[i] = service->callers[--service->count];
+static void caller_goes(struct talker *talker, struct caller *caller) {
+    for (size_t i = 0; i < talker->count; i++)
+        if (talker->callers[i] == caller)
+            talker->callers[i] = talker->callers[--talker->count];
     free(caller);
 }
 
@@ -110,28 +109,29 @@ static bool caller_went(const struct caller *caller) {
            recv(caller->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static void end_overdue(struct service *service, struct caller *caller) {
+static void end_overdue(struct talker *talker, struct caller *caller) {
     if (caller->state == CALLER_SENDS)
-        caller_refuse(service, caller, MHD_HTTP_REQUEST_TIMEOUT,
+        caller_refuse(talker, caller, MHD_HTTP_REQUEST_TIMEOUT,
                       "the request did not arrive in time");
     else
         shutdown(caller->fd, SHUT_RDWR);
 }
 
-void callers_sweep(struct service *service, double silence) {
+void callers_sweep(struct talker *talker, double silence) {
     uint64_t now = now_ms();
-    if (now - service->swept < TURN)
+    if (now - talker->swept < TURN)
         return;
-    service->swept = now;
-    for (size_t i = 0; i < service->count; i++) {
-        struct caller *caller = service->callers[i];
+    talker->swept = now;
+    talker->rests = false;
+    for (size_t i = 0; i < talker->count; i++) {
+        struct caller *caller = talker->callers[i];
         double most = caller->state == CALLER_REFUSED  ? FAREWELL
                       : caller->state == CALLER_SILENT ? 1000 * silence
-                                                       : 1000 * service->config.patience;
+                                                       : 1000 * talker->service->config.patience;
         if (caller_went(caller))
             shutdown(caller->fd, SHUT_RDWR);
         else if (caller->state != CALLER_WAITS && (double)(now - caller->place.since) >= most)
-            end_overdue(service, caller);
+            end_overdue(talker, caller);
     }
-    make_room(service, now);
+    make_room(talker, now);
 }

@@ -1,14 +1,15 @@
-// What a prediction service counts, as Prometheus reads it. Plain functions, of one thread.
+// What a prediction service counts, as Prometheus reads it. Any thread may call.
 #ifndef ADAM_ANSWER_FIGURES_H
 #define ADAM_ANSWER_FIGURES_H
 
-#include <stdbool.h>
+#include <pthread.h>
 #include <stdint.h>
 
 #define FIGURES_CODES 16
 #define FIGURES_BUCKETS 16
 
-struct figures { // {0} has counted nothing
+struct figures {
+    pthread_mutex_t lock; // of all below
     struct {
         int code; // of HTTP; 0: the caller went away
         uint64_t count;
@@ -18,11 +19,15 @@ struct figures { // {0} has counted nothing
     double seconds;                     // of all of them
 };
 
+// Nothing is counted yet.
+void figures_open(struct figures *figures);
+void figures_close(struct figures *figures);
+
 void figures_request(struct figures *figures, int code);
 // A request with so many samples was answered, so long after the whole of it was there.
 void figures_predicted(struct figures *figures, int samples, double seconds);
 
 // To be freed with free(); NULL when out of memory.
-char *figures_text(const struct figures *figures, uint64_t passes, int connections);
+char *figures_text(struct figures *figures, uint64_t passes, int connections);
 
 #endif

@@ -1,5 +1,5 @@
-// What the samples of a request say. In threads of the batcher; the request is theirs until its
-// connection goes on.
+// What the samples of a request say. In threads of a batcher, or in its talker's; the request is
+// theirs until its connection goes on.
 #include <stdlib.h>
 
 #include "answer/service_internal.h"
@@ -96,6 +96,8 @@ void prediction_done(struct ask *ask) {
         request->code = MHD_HTTP_OK;
         request->text = tell_samples(request);
     }
+    struct talker *talker = request->talker;
     request->answered = true;
     MHD_resume_connection(request->connection); // and the request may be gone
+    atomic_store(&talker->resumed, true);
 }

@@ -32,7 +32,7 @@ static enum MHD_Result reply(struct service *service, struct MHD_Connection *con
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
         MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD, POST");
-    if (service->ends)
+    if (atomic_load(&service->ends))
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
     enum MHD_Result result = MHD_queue_response(connection, (unsigned)code, response);
     MHD_destroy_response(response);
@@ -53,6 +53,13 @@ static enum MHD_Result reply_error(struct service *service, struct MHD_Connectio
     return reply_own(service, connection, code, TYPE_JSON, error_text(why));
 }
 
+static int count_callers(const struct service *service) {
+    size_t count = 0;
+    for (int i = 0; i < service->talker_count; i++)
+        count += atomic_load(&service->talkers[i].count);
+    return (int)count;
+}
+
 static enum MHD_Result reply_page(struct service *service, struct MHD_Connection *connection,
                                   const char *url) {
     static const char alive[] = "ok\n";
@@ -67,7 +74,7 @@ static enum MHD_Result reply_page(struct service *service, struct MHD_Connection
     if (!strcmp(url, "/metrics"))
         return reply_own(service, connection, MHD_HTTP_OK, TYPE_METRICS,
                          figures_text(&service->figures, predictor_passes(service->predictor),
-                                      (int)service->count));
+                                      count_callers(service)));
     if (!strcmp(url, "/predict"))
         return reply_error(service, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
                            "send a picture by POST");
@@ -81,26 +88,36 @@ static const char *header_of(struct MHD_Connection *connection, const char *name
     return MHD_lookup_connection_value(connection, MHD_HEADER_KIND, name);
 }
 
+// Of all bodies at a time; false: they hold too much already.
+static bool hold_bytes(struct service *service, size_t bytes) {
+    size_t before = atomic_fetch_add(&service->held, bytes);
+    if (before + bytes <= HELD_BODIES * service->config.max_body)
+        return true;
+    atomic_fetch_sub(&service->held, bytes);
+    return false;
+}
+
 // Room for so many bytes more, or the caller is refused.
 static bool make_body_room(struct request *request, size_t more) {
     struct service *service = request->service;
     size_t most = service->config.max_body, wanted = request->size + more;
     if (more > most || wanted > most) {
-        caller_refuse(service, request->caller, MHD_HTTP_CONTENT_TOO_LARGE,
+        caller_refuse(request->talker, request->caller, MHD_HTTP_CONTENT_TOO_LARGE,
                       "the request is larger than --max-body");
         return false;
     }
     if (wanted <= request->room)
         return true;
     size_t room = 2 * wanted < most ? 2 * wanted : most;
-    bool fits = service->held - request->room + room <= HELD_BODIES * most;
+    bool fits = hold_bytes(service, room - request->room);
     char *data = fits ? mem_resize(request->data, room, 1) : NULL;
+    if (fits && !data)
+        atomic_fetch_sub(&service->held, room - request->room);
     if (!data) {
-        caller_refuse(service, request->caller, MHD_HTTP_SERVICE_UNAVAILABLE,
+        caller_refuse(request->talker, request->caller, MHD_HTTP_SERVICE_UNAVAILABLE,
                       "too many large requests at a time; try again");
         return false;
     }
-    service->held += room - request->room;
     request->data = data;
     request->room = room;
     return true;
@@ -114,7 +131,7 @@ static void take_bytes(struct request *request, const char *data, size_t size) {
 }
 
 // A length that is too large is refused before any byte of it has come.
-static enum MHD_Result begin_request(struct service *service, struct MHD_Connection *connection,
+static enum MHD_Result begin_request(struct talker *talker, struct MHD_Connection *connection,
                                      struct caller *caller, void **context) {
     const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool refused = caller->state == CALLER_REFUSED;
@@ -122,28 +139,37 @@ static enum MHD_Result begin_request(struct service *service, struct MHD_Connect
     if (!request)
         return MHD_NO;
     *context = request;
-    request->service = service;
+    request->service = talker->service;
+    request->talker = talker;
     request->caller = caller;
     request->connection = connection;
     caller_turns(caller, CALLER_SENDS);
-    if (length && strtoull(length, NULL, 10) > service->config.max_body)
+    if (length && strtoull(length, NULL, 10) > request->service->config.max_body)
         make_body_room(request, SIZE_MAX);
     return MHD_YES;
 }
 
-static enum MHD_Result end_request(struct service *service, struct MHD_Connection *connection,
-                                   struct request *request, const char *url, const char *method) {
+// The connection goes on when there are scores.
+static void predict_later(struct request *request) {
+    struct batcher *own = request->talker->batcher;
+    request->ask.open = prediction_open;
+    request->ask.done = prediction_done;
+    request->began = clock_seconds();
+    caller_turns(request->caller, CALLER_WAITS);
+    MHD_suspend_connection(request->connection);
+    batcher_put(own && request->size <= SHORT_BODY ? own : request->service->batcher,
+                &request->ask);
+}
+
+static enum MHD_Result end_request(struct MHD_Connection *connection, struct request *request,
+                                   const char *url, const char *method) {
+    struct service *service = request->service;
     bool post = !strcmp(method, MHD_HTTP_METHOD_POST), predict = !strcmp(url, "/predict");
     bool get = !strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD);
     if (request->caller->state == CALLER_REFUSED)
         return MHD_NO;
     if (post && predict && !request->answered) {
-        request->ask.open = prediction_open;
-        request->ask.done = prediction_done;
-        request->began = clock_seconds();
-        caller_turns(request->caller, CALLER_WAITS);
-        MHD_suspend_connection(connection);
-        batcher_put(service->batcher, &request->ask);
+        predict_later(request);
         return MHD_YES;
     }
     caller_turns(request->caller, CALLER_TAKES);
@@ -161,7 +187,6 @@ static enum MHD_Result end_request(struct service *service, struct MHD_Connectio
 enum MHD_Result request_handle(void *self, struct MHD_Connection *connection, const char *url,
                                const char *method, const char *version, const char *data,
                                size_t *size, void **context) {
-    struct service *service = self;
     struct request *request = *context;
     const union MHD_ConnectionInfo *of =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -169,9 +194,9 @@ enum MHD_Result request_handle(void *self, struct MHD_Connection *connection, co
     if (!of || !of->socket_context)
         return MHD_NO;
     if (!request)
-        return begin_request(service, connection, of->socket_context, context);
+        return begin_request(self, connection, of->socket_context, context);
     if (*size == 0)
-        return end_request(service, connection, request, url, method);
+        return end_request(connection, request, url, method);
     take_bytes(request, data, *size);
     *size = 0;
     return MHD_YES;
@@ -179,17 +204,16 @@ enum MHD_Result request_handle(void *self, struct MHD_Connection *connection, co
 
 void request_completed(void *self, struct MHD_Connection *connection, void **context,
                        enum MHD_RequestTerminationCode code) {
-    struct service *service = self;
     struct request *request = *context;
-    (void)connection;
+    (void)self, (void)connection;
     if (!request)
         return;
     struct caller *caller = request->caller;
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && caller->state != CALLER_REFUSED)
-        figures_request(&service->figures, 0);
+        figures_request(&request->service->figures, 0);
     if (caller->state != CALLER_REFUSED)
         caller_turns(caller, CALLER_SILENT);
-    service->held -= request->room;
+    atomic_fetch_sub(&request->service->held, request->room);
     free(request->ask.samples);
     free(request->scores);
     body_free(&request->body);

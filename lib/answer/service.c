@@ -1,49 +1,54 @@
 #include "answer/service.h"
 
-#include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "answer/service_internal.h"
-#include "core/clock.h"
 #include "core/error.h"
 #include "core/mem.h"
 
-enum { HEAD_MOST = 32768 }; // bytes of memory for a request's line and headers
-// Seconds for which silent callers are still heard once the service ends, so that who sends a
-// request on an open connection right then has its answer.
-#define FAREWELL 1.0
-// Multiply-adds of a picture that several threads share: of fewer, to wake them takes its time.
-enum { SHARED_WORK = 1 << 26 };
+// Multiply-adds of a picture; to wake a thread for less takes its time.
+enum {
+    SHARED_WORK = 1 << 26, // that several threads share, if it comes alone
+    HANDED_WORK = 1 << 25, // that who talks to callers leaves to the others
+};
 
-static int start_daemon(struct service *service, struct error *err) {
-    service->daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, request_handle, service,
-        MHD_OPTION_LISTEN_SOCKET, service->fd, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)(CALLERS + CALLERS_BESIDE), MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_MOST,
-        MHD_OPTION_NOTIFY_CONNECTION, callers_notify, service, MHD_OPTION_NOTIFY_COMPLETED,
-        request_completed, service, MHD_OPTION_END);
-    return service->daemon ? STATUS_OK : error_set(err, STATUS_IO, "cannot start to serve HTTP");
-}
-
-// Threads that share a picture which comes alone.
-static int sharing_threads(const struct service_config *config) {
-    const struct model *model = config->scoring.model;
+static uint64_t work_of(const struct model *model) {
     uint64_t work = 0;
     for (int i = 0; i < model->layer_count; i++)
         work += model->layers[i].useful;
-    return work < SHARED_WORK ? 1 : config->threads;
+    return work;
 }
 
 // Connections that were suspended go on.
-static void wake_up(void *self) {
-    const struct service *service = self;
-    const uint64_t one = 1;
-    while (write(service->wake, &one, sizeof one) < 0 && errno == EINTR)
-        continue;
+static void wake_talkers(void *self) {
+    struct service *service = self;
+    for (int i = 0; i < service->talker_count; i++)
+        if (atomic_exchange(&service->talkers[i].resumed, false))
+            talker_wake(&service->talkers[i]);
+}
+
+// `predict`: short requests, themselves.
+static int open_talkers(struct service *service, bool predict, struct error *err) {
+    int threads = service->config.threads, status = STATUS_OK;
+    service->talker_count = !predict ? 1 : threads < TALKERS ? threads : TALKERS;
+    atomic_store(&service->listening, service->talker_count);
+    for (int i = 0; i < service->talker_count; i++)
+        service->talkers[i].wake = -1;
+    for (int i = 0; i < service->talker_count && !status; i++)
+        status = talker_open(&service->talkers[i], service, predict, err);
+    return status;
+}
+
+static int open_parts(struct service *service, struct error *err) {
+    const struct service_config *config = &service->config;
+    uint64_t work = work_of(config->scoring.model);
+    int sharing = work >= SHARED_WORK ? config->threads : 1;
+    int status = predictor_open(&service->predictor, &config->scoring, sharing, err);
+    if (!status)
+        status = batcher_open(&service->batcher, service->predictor, config->threads, wake_talkers,
+                              service, err);
+    return status ? status : open_talkers(service, work < HANDED_WORK, err);
 }
 
 int service_open(struct service **out, const struct service_config *config, int fd,
@@ -55,15 +60,8 @@ int service_open(struct service **out, const struct service_config *config, int 
     }
     service->config = *config;
     service->fd = fd;
-    service->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    int status = service->wake < 0 ? error_errno(err, STATUS_IO, "cannot start to serve HTTP")
-                                   : predictor_open(&service->predictor, &config->scoring,
-                                                    sharing_threads(config), err);
-    if (!status)
-        status = batcher_open(&service->batcher, service->predictor, config->threads, wake_up,
-                              service, err);
-    if (!status)
-        status = start_daemon(service, err);
+    figures_open(&service->figures);
+    int status = open_parts(service, err);
     if (status) {
         service_close(service);
         return status;
@@ -78,64 +76,39 @@ int service_open(struct service **out, const struct service_config *config, int 
 void service_close(struct service *service) {
     if (!service)
         return;
-    batcher_close(service->batcher); // no connection is suspended any more
-    if (service->daemon)
-        MHD_stop_daemon(service->daemon);
-    else if (service->fd >= 0)
+    batcher_close(service->batcher); // no connection is suspended any more, but by talkers
+    for (int i = 0; i < service->talker_count; i++)
+        talker_close(&service->talkers[i]);
+    if (service->fd >= 0)
         close(service->fd);
-    if (service->wake >= 0)
-        close(service->wake);
     predictor_close(service->predictor);
+    figures_close(&service->figures);
     free(service);
 }
 
-// Waits for news, and answers what can be answered.
-static int serve_turn(struct service *service, struct error *err) {
-    const union MHD_DaemonInfo *info =
-        MHD_get_daemon_info(service->daemon, MHD_DAEMON_INFO_EPOLL_FD);
-    MHD_UNSIGNED_LONG_LONG wait;
-    struct pollfd fds[] = {{.fd = info->epoll_fd, .events = POLLIN},
-                           {.fd = service->wake, .events = POLLIN}};
-    uint64_t woken;
-    int most = TURN;
-    if (MHD_get_timeout(service->daemon, &wait) == MHD_YES && wait < TURN)
-        most = (int)wait;
-    if (poll(fds, 2, most) < 0 && errno != EINTR)
-        return error_errno(err, STATUS_IO, "cannot wait for requests");
-    if (read(service->wake, &woken, sizeof woken) < 0 && errno != EAGAIN && errno != EINTR)
-        return error_errno(err, STATUS_IO, "cannot wait for answers");
-    if (MHD_run(service->daemon) != MHD_YES)
-        return error_set(err, STATUS_IO, "cannot serve HTTP");
-    return STATUS_OK;
+static void *run_talker(void *talker) {
+    talker_run(talker);
+    return NULL;
 }
 
-// No more callers; those in line are still taken. A socket that others have, too, goes on there.
-static void stop_listening(struct service *service) {
-    struct sockaddr_storage from;
-    socklen_t size = sizeof from;
-    int fd = MHD_quiesce_daemon(service->daemon);
-    service->ends = true;
-    service->fd = -1;
-    for (int caller; fd >= 0 && (caller = accept4(fd, (struct sockaddr *)&from, &size,
-                                                  SOCK_NONBLOCK | SOCK_CLOEXEC)) >= 0;
-         size = sizeof from)
-        MHD_add_connection(service->daemon, caller, (struct sockaddr *)&from, size);
-    if (fd >= 0)
-        close(fd);
-}
-
+// The first one talks in the caller's thread.
 int service_run(struct service *service, struct error *err) {
-    double patience = service->config.patience;
-    int status = STATUS_OK;
-    while (!status && !service->config.stop()) {
-        status = serve_turn(service, err);
-        callers_sweep(service, patience);
+    struct talker *talkers = service->talkers;
+    int started = 1, status = STATUS_OK;
+    while (started < service->talker_count &&
+           pthread_create(&talkers[started].thread, NULL, run_talker, &talkers[started]) == 0)
+        started++;
+    if (started < service->talker_count) {
+        status = error_set(err, STATUS_IO, "cannot start a thread");
+        atomic_fetch_sub(&service->listening, service->talker_count - started);
+        atomic_store(&service->ends, true);
     }
-    if (!status)
-        stop_listening(service);
-    while (!status && service->count > 0) {
-        status = serve_turn(service, err);
-        callers_sweep(service, patience < FAREWELL ? patience : FAREWELL);
+    talker_run(&talkers[0]);
+    for (int i = 1; i < started; i++)
+        pthread_join(talkers[i].thread, NULL);
+    for (int i = 0; i < started && !status; i++) {
+        status = talkers[i].status;
+        *err = talkers[i].err;
     }
     return status;
 }

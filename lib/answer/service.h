@@ -8,7 +8,9 @@
 // Refusals are {"error": "..."} with a status of HTTP. Callers are bounded: in number, in bytes,
 // and in the time that a request may take to arrive and its answer to be taken.
 //
-// Threads: that of service_run does all talking; a batcher's read bodies and predict.
+// Threads: that of service_run talks to callers, and a batcher's read bodies and predict. Where a
+// pass is short, as many as predict talk, each to callers of its own, and predict small requests
+// themselves: to hand one over would take as long.
 #ifndef ADAM_ANSWER_SERVICE_H
 #define ADAM_ANSWER_SERVICE_H
 

@@ -3,6 +3,8 @@
 #define ADAM_ANSWER_SERVICE_INTERNAL_H
 
 #include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "answer/batcher.h"
@@ -18,7 +20,11 @@ enum {
     SCORES_MOST = 1 << 24, // of all its classes
     TURN = 100,            // milliseconds between two looks at callers, and whether to stop
     HELD_BODIES = 8,       // of the largest size, in memory at a time
+    TALKERS = 16,          // at most
+    SHORT_BODY = 1 << 14,  // bytes whose pictures take no long to decode
 };
+
+struct talker;
 
 // --- callers --------------------------------------------------------------------------
 
@@ -40,19 +46,20 @@ struct caller {
 // One event: the caller is in that state from now on.
 void caller_turns(struct caller *caller, enum caller_state state);
 // Tells a caller that does not listen yet why it is not served, past the daemon that still reads.
-void caller_refuse(struct service *service, struct caller *caller, int code, const char *why);
-// Of MHD_OPTION_NOTIFY_CONNECTION.
+void caller_refuse(struct talker *talker, struct caller *caller, int code, const char *why);
+// Of MHD_OPTION_NOTIFY_CONNECTION; `self` is the talker.
 void callers_notify(void *self, struct MHD_Connection *connection, void **socket_context,
                     enum MHD_ConnectionNotificationCode code);
 // Every TURN: ends those who went, those whose time is over, the silent ones after `silence`
 // seconds, and those who are too many.
-void callers_sweep(struct service *service, double silence);
+void callers_sweep(struct talker *talker, double silence);
 
 // --- requests -------------------------------------------------------------------------
 
 struct request {
     struct ask ask; // for the batcher; `samples` and what follows are its own until it is done
     struct service *service;
+    struct talker *talker;
     struct caller *caller;
     struct MHD_Connection *connection;
     char *data; // the body, as far as it has come
@@ -65,7 +72,7 @@ struct request {
     char *text;
 };
 
-// Of MHD_start_daemon; `self` is the service, as in the others of the daemon.
+// Of MHD_start_daemon; `self` is the talker, as in the others of the daemon.
 enum MHD_Result request_handle(void *self, struct MHD_Connection *connection, const char *url,
                                const char *method, const char *version, const char *data,
                                size_t *size, void **context);
@@ -80,22 +87,49 @@ void prediction_done(struct ask *ask);
 // {"error": why}, to be freed with free(); NULL when out of memory.
 char *error_text(const char *why);
 
+// --- talkers --------------------------------------------------------------------------
+
+// One thread, and the callers that it has. Each caller is accepted by who has the fewest.
+struct talker {
+    struct service *service;
+    struct MHD_Daemon *daemon;
+    struct batcher *batcher; // without threads, of short requests; NULL: no request is short
+    bool works;              // that has more to do
+    bool rests;              // from accepting, which failed, until it has looked at its callers
+    int wake;                // an eventfd, written when there is news for it
+    atomic_bool resumed;     // connections go on, and it may not have heard of it
+    struct caller *callers[CALLERS + CALLERS_BESIDE];
+    atomic_size_t count;
+    uint64_t swept; // milliseconds, when
+    pthread_t thread;
+    int status; // how it ended
+    struct error err;
+};
+
+// `predicts`: short requests, itself. The talker is closed also after a failure. STATUS_IO.
+int talker_open(struct talker *talker, struct service *service, bool predicts, struct error *err);
+void talker_close(struct talker *talker);
+// Talks until the service ends, and to who has begun to ask by then.
+void talker_run(struct talker *talker);
+// By any thread: it has a turn soon.
+void talker_wake(struct talker *talker);
+// Callers that it may keep.
+size_t talker_places(const struct talker *talker);
+
 // --- the service ----------------------------------------------------------------------
 
 struct service {
     struct service_config config;
     struct body_limits limits;
-    int fd;   // listens; -1: no more
-    int wake; // an eventfd, written when connections go on
-    struct MHD_Daemon *daemon;
+    int fd; // listens; -1: no more
     struct predictor *predictor;
-    struct batcher *batcher;
+    struct batcher *batcher; // of requests that are not short
     struct figures figures;
-    struct caller *callers[CALLERS + CALLERS_BESIDE];
-    size_t count;
-    uint64_t swept; // milliseconds, when
-    size_t held;    // bytes of all bodies
-    bool ends;
+    struct talker talkers[TALKERS];
+    int talker_count;
+    atomic_size_t held;   // bytes of all bodies
+    atomic_bool ends;     // nobody is accepted any more
+    atomic_int listening; // talkers that have not heard so
 };
 
 #endif

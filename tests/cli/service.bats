@@ -75,6 +75,19 @@ caller() {
     jq -c '.predictions[] | .top' answer | diff wanted -
 }
 
+@test "requests of any length are answered, by several threads" {
+    local files=() form=() file
+    mapfile -t files < <(find "$pictures" -name '*.png' | sort)
+    while [ "${#files[@]}" -lt 150 ]; do files+=("${files[@]}"); done
+    adam-eval --model "$model" --json -q "${files[@]}" | jq -c '.top[0].class' >wanted
+    for file in "${files[@]}"; do form+=(-F "file=@$file"); done
+    serve --threads 3
+    post 200 "${form[@]}"
+    jq -c '.predictions[] | .top[0].class' answer | diff wanted -
+    [ "$(caller together "$url" "$picture" 60)" -eq 60 ]
+    [ "$(figure samples_total)" -eq $((${#files[@]} + 60)) ]
+}
+
 @test "ready floats have the scores of their picture" {
     adam-prep "$picture" --to pnm -o a.pgm -q
     python - >body <<'END'
@@ -186,16 +199,31 @@ END
     [ "$(figure connections)" -le 320 ]
 }
 
+@test "who has no descriptors left goes on when callers have left" {
+    local most
+    most=$(ulimit -S -n)
+    ulimit -S -n 64
+    serve --patience 1h
+    ulimit -S -n "$most"
+    start python "$ROOT/tests/helper/service.py" crowd "$url" 100 >crowd
+    wait_for grep -q open crowd
+    kill "$pid"
+    post 200 --max-time 40 --data-binary "@$picture"
+}
+
 @test "who has asked when it is stopped is answered, and it ends with 0" {
-    serve
-    run_ok caller last "$url" "$picture" "$pid"
-    [[ $output == '200 {"predictions":'* ]]
-    wait "$pid"
-    [ ! -e port ]
+    local threads
+    for threads in 1 4; do
+        serve --threads "$threads"
+        run_ok caller last "$url" "$picture" "$pid"
+        [[ $output == '200 {"predictions":'* ]]
+        wait "$pid"
+        [ ! -e port ]
+    done
 }
 
 @test "a successor takes the socket over, and no request is lost" {
-    run_ok caller handover "$picture" adam-eval --model "$model" --listen systemd -q
+    run_ok caller handover "$picture" adam-eval --model "$model" --listen systemd --threads 4 -q
     [ "$output" = 'answered True lost 0' ]
 }
 
