@@ -107,16 +107,17 @@ second_is_refused() {
 }
 
 @test "a controller that dies before its only checkpoint is whole: the next one writes it first" {
-    # The last test of the weights, which comes before the checkpoint, takes a while.
-    adam-prep draw 60000 --seed 5 -q -o many.arec
-    start adam-ctl up run.conf --threads 1 --set test=many.arec --set threads=1 --set epochs=30 \
-        --set eval-every=1000 --set checkpoint-every=1000 2>err
-    wait_for pgrep -P "$pid" -f '^adam-ctl controller '
+    ${CC:-cc} -shared -fPIC -O1 -o stop.so "$ROOT/tests/helper/preload/mkdir_stop.c" -ldl
+    start env LD_PRELOAD="$PWD/stop.so" STOP_AT=ckpt- STOP_MARK="$PWD/stopped" \
+        ASAN_OPTIONS="${ASAN_OPTIONS:-}:verify_asan_link_order=0" \
+        adam-ctl up run.conf --threads 1 --set epochs=30 --set eval-every=1000 \
+        --set checkpoint-every=1000 2>err
+    wait_for test -e stopped
     local controller
     controller=$(pgrep -P "$pid" -f '^adam-ctl controller ')
-    wait_for grep -q '"stage":"saving"' run/controller.state
-    kill -KILL "$controller"
+    grep -q '"stage":"saving"' run/controller.state
     [ ! -e run/latest ]
+    kill -KILL "$controller"
     wait_end
     cat err
     [ "$status" -eq 0 ]
