@@ -33,8 +33,8 @@ struct service_config {
 
 struct service;
 
-// Listens already at the socket, which becomes the service's, also after a failure. The caller
-// keeps what `config` points to. STATUS_IO.
+// Listens already at the socket, which does not block and becomes the service's, also after a
+// failure. The caller keeps what `config` points to. STATUS_IO.
 int service_open(struct service **out, const struct service_config *config, int fd,
                  struct error *err);
 // Answers until it is told to stop; requests that have begun are still answered. STATUS_IO.
