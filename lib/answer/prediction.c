@@ -14,7 +14,7 @@ static int code_of(int status, int wrong) {
 }
 
 static int open_samples(struct request *request, struct error *err) {
-    size_t classes = (size_t)request->service->config.classes;
+    size_t classes = (size_t)request->talker->service->config.classes;
     size_t count = (size_t)request->body.count;
     struct predictor_sample *samples = mem_zeroed(count, sizeof *samples);
     request->ask.samples = samples;
@@ -38,7 +38,7 @@ bool prediction_open(struct ask *ask) {
     const char *type = MHD_lookup_connection_value(request->connection, MHD_HEADER_KIND,
                                                    MHD_HTTP_HEADER_CONTENT_TYPE);
     int status = body_read(&request->body, type, request->data, request->size,
-                           &request->service->limits, &err);
+                           &request->talker->service->limits, &err);
     if (!status)
         status = open_samples(request, &err);
     if (!status)
@@ -59,7 +59,7 @@ static json_t *tell_sample(const struct service_config *config, const float *sco
 }
 
 static char *tell_samples(const struct request *request) {
-    const struct service_config *config = &request->service->config;
+    const struct service_config *config = &request->talker->service->config;
     int *top = mem_array((size_t)config->top, sizeof *top);
     json_t *list = top ? json_array() : NULL;
     for (int i = 0; list && i < request->ask.count; i++)

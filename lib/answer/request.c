@@ -99,7 +99,7 @@ static bool hold_bytes(struct service *service, size_t bytes) {
 
 // Room for so many bytes more, or the caller is refused.
 static bool make_body_room(struct request *request, size_t more) {
-    struct service *service = request->service;
+    struct service *service = request->talker->service;
     size_t most = service->config.max_body, wanted = request->size + more;
     if (more > most || wanted > most) {
         caller_refuse(request->talker, request->caller, MHD_HTTP_CONTENT_TOO_LARGE,
@@ -139,12 +139,11 @@ static enum MHD_Result begin_request(struct talker *talker, struct MHD_Connectio
     if (!request)
         return MHD_NO;
     *context = request;
-    request->service = talker->service;
     request->talker = talker;
     request->caller = caller;
     request->connection = connection;
     caller_turns(caller, CALLER_SENDS);
-    if (length && strtoull(length, NULL, 10) > request->service->config.max_body)
+    if (length && strtoull(length, NULL, 10) > request->talker->service->config.max_body)
         make_body_room(request, SIZE_MAX);
     return MHD_YES;
 }
@@ -157,13 +156,13 @@ static void predict_later(struct request *request) {
     request->began = clock_seconds();
     caller_turns(request->caller, CALLER_WAITS);
     MHD_suspend_connection(request->connection);
-    batcher_put(own && request->size <= SHORT_BODY ? own : request->service->batcher,
+    batcher_put(own && request->size <= SHORT_BODY ? own : request->talker->service->batcher,
                 &request->ask);
 }
 
 static enum MHD_Result end_request(struct MHD_Connection *connection, struct request *request,
                                    const char *url, const char *method) {
-    struct service *service = request->service;
+    struct service *service = request->talker->service;
     bool post = !strcmp(method, MHD_HTTP_METHOD_POST), predict = !strcmp(url, "/predict");
     bool get = !strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD);
     if (request->caller->state == CALLER_REFUSED)
@@ -210,10 +209,10 @@ void request_completed(void *self, struct MHD_Connection *connection, void **con
         return;
     struct caller *caller = request->caller;
     if (code != MHD_REQUEST_TERMINATED_COMPLETED_OK && caller->state != CALLER_REFUSED)
-        figures_request(&request->service->figures, 0);
+        figures_request(&request->talker->service->figures, 0);
     if (caller->state != CALLER_REFUSED)
         caller_turns(caller, CALLER_SILENT);
-    atomic_fetch_sub(&request->service->held, request->room);
+    atomic_fetch_sub(&request->talker->service->held, request->room);
     free(request->ask.samples);
     free(request->scores);
     body_free(&request->body);

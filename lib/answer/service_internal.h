@@ -21,7 +21,7 @@ enum {
     TURN = 100,            // milliseconds between two looks at callers, and whether to stop
     HELD_BODIES = 8,       // of the largest size, in memory at a time
     TALKERS = 16,          // at most
-    SHORT_BODY = 1 << 14,  // bytes whose pictures take no long to decode
+    SHORT_BODY = 1 << 14,  // bytes whose pictures are soon decoded
 };
 
 struct talker;
@@ -58,7 +58,6 @@ void callers_sweep(struct talker *talker, double silence);
 
 struct request {
     struct ask ask; // for the batcher; `samples` and what follows are its own until it is done
-    struct service *service;
     struct talker *talker;
     struct caller *caller;
     struct MHD_Connection *connection;

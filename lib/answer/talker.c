@@ -16,9 +16,9 @@ enum { HEAD_MOST = 32768 }; // bytes of memory for a request's line and headers
 
 // --- who may come ---------------------------------------------------------------------
 
+// Of so many callers, more than there are talkers, those that are this one's.
 static size_t share_of(const struct talker *talker, size_t callers) {
-    size_t share = callers / (size_t)talker->service->talker_count;
-    return share > 0 ? share : 1;
+    return callers / (size_t)talker->service->talker_count;
 }
 
 size_t talker_places(const struct talker *talker) {
