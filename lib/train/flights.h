@@ -1,7 +1,7 @@
 // Mini-batches that partitions of one model pass together (model/cut.h), several of them at a time:
 // "we allow threads to process multiple images in parallel" (Adam 3.2.5). Each thread of the loop
-// is a partition, and goes on with whichever of the flights has what it needs. Inside lib/train/
-// only.
+// is a partition, and goes on with the oldest of the flights that has what it needs. Inside
+// lib/train/ only.
 //
 // Thread 0 takes mini-batches and announces them; when all partitions are done with one, it has
 // landed. Where other processes have the other partitions (train/neighbours.h), each has one

@@ -279,13 +279,19 @@ static void end(struct leg *leg) {
         gate_open(flights_gate(flights, 0));
 }
 
-static bool pass_on(struct leg *leg) {
-    bool moved = false;
+// The first part that can, as flights do (train/loop_partitions.c).
+static bool go_first(struct leg *leg) {
     for (int c = 0; c < flights_of(leg)->chunks; c++)
-        while (go_on(&leg->chunks[c]))
-            moved = true;
+        if (go_on(&leg->chunks[c]))
+            return true;
+    return false;
+}
+
+static bool pass_on(struct leg *leg) {
+    if (go_first(leg))
+        return true;
     if (!passes_done(leg) || (has_sums(leg) && !sums_idle(&leg->sums)))
-        return moved;
+        return false;
     if (has_sums(leg))
         begin_sums(leg);
     else

@@ -181,11 +181,27 @@ static bool is_over(const struct loop_thread *thread) {
     return atomic_load(&flights->over);
 }
 
+// The leg of the flight that was announced first, of those that are not over.
+static int oldest(const struct loop_thread *thread) {
+    int first = 0;
+    for (int i = 1; i < thread->loop->flights->count; i++)
+        if (thread->legs[i].number < thread->legs[first].number)
+            first = i;
+    return first;
+}
+
+// The oldest flight that can: were all to go on by turns, they would wait for others together, too.
+static bool go_oldest(struct loop_thread *thread) {
+    int count = thread->loop->flights->count, first = oldest(thread);
+    for (int i = 0; i < count; i++)
+        if (leg_go(&thread->legs[(first + i) % count]))
+            return true;
+    return false;
+}
+
 // True: something came to its end, or began.
 static bool go_on(struct loop_thread *thread) {
-    bool moved = false;
-    for (int i = 0; i < thread->loop->flights->count; i++)
-        moved |= leg_go(&thread->legs[i]);
+    bool moved = go_oldest(thread);
     if (thread->index > 0)
         return moved;
     moved |= land_flights(thread);
