@@ -119,3 +119,11 @@ int model_together(const struct model *model) {
 bool layer_learns(const struct layer *layer) {
     return layer->type->trains && layer->rate > 0;
 }
+
+int model_check_learns(const struct model *model, struct error *err) {
+    for (int i = 0; i < model->layer_count; i++)
+        if (layer_learns(&model->layers[i]))
+            return STATUS_OK;
+    return error_set(err, STATUS_USAGE, "all layers of %s are frozen: there is nothing to learn",
+                     model->name);
+}

@@ -154,6 +154,8 @@ enum goal model_goal(const struct model *model);
 // Samples of a mini-batch that a layer looks at together (batchnorm), so that they are to be in one
 // pass; 1: there is no such layer that learns.
 int model_together(const struct model *model);
+// STATUS_USAGE where no layer learns: who is to train it has nothing to do.
+int model_check_learns(const struct model *model, struct error *err);
 
 // Fills parameter_count floats with initial values, each layer from its own
 // stream of `seed`: where relu follows He for convolutions and the standard rule for

@@ -766,14 +766,6 @@ static int open_loop(struct trainer *trainer, struct error *err) {
     return loop_open(&trainer->loop, &config, err);
 }
 
-static int check_learning(const struct model *model, struct error *err) {
-    for (int i = 0; i < model->layer_count; i++)
-        if (layer_learns(&model->layers[i]))
-            return STATUS_OK;
-    return error_set(err, STATUS_USAGE, "all layers of %s are frozen: there is nothing to learn",
-                     model->name);
-}
-
 static int open_run(struct trainer *trainer, struct error *err) {
     struct settings *settings = &trainer->config->settings;
     trainer->started = trainer->last_save = clock_seconds();
@@ -781,7 +773,7 @@ static int open_run(struct trainer *trainer, struct error *err) {
     trainer->model = trainer->config->checkpoint.model;
     trainer->kernels = kernels_best();
     trainer->threads = settings->threads > 0 ? (int)settings->threads : cpu_count();
-    int status = check_learning(trainer->model, err);
+    int status = model_check_learns(trainer->model, err);
     if (!status)
         status = settings_checkpoint_every(settings, &trainer->every_epochs,
                                            &trainer->every_seconds, err);

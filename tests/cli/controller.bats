@@ -341,6 +341,12 @@ have_left() {
     end_controller 75
 }
 
+@test "a run of which all layers are frozen has nothing to learn" {
+    run_status 2 adam-ctl controller "$conf" --out run --set '*.rate=0'
+    [[ "$stderr" = *"digits.net are frozen: there is nothing to learn"* ]]
+    [ ! -e run ]
+}
+
 @test "a mistake in the file is shown with its place; a folder has one controller" {
     printf 'model = a.net\nrte = 1\n' >bad.conf
     run_status 65 adam-ctl controller bad.conf --out run

@@ -125,6 +125,8 @@ static int begin_run(const struct controller *c, struct cluster *next, const cha
     if (!status)
         status = model_ops_read(&model, file->settings.model, file->sets, file->set_count, err);
     if (!status)
+        status = model_check_learns(model, err);
+    if (!status)
         status = class_weights_apply(&model, &file->settings, &hooks, err);
     if (!status)
         status = new_cluster(c, next, model, resume, err);
