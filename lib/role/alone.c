@@ -165,8 +165,7 @@ static int change_settings(struct settings *settings, char *lines, struct error 
 static void say_change(const struct alone *alone, const struct proto_text *given) {
     char text[ERROR_TEXT];
     snprintf(text, sizeof text, "set %.*s", (int)given->length, given->at);
-    for (char *p = text; *p; p++)
-        *p = *p == '\n' ? ' ' : *p;
+    live_one_line(text);
     say(alone, text);
 }
 

@@ -39,3 +39,8 @@ int live_check_rule(const struct settings *before, const struct settings *next, 
                            rule_names[was.rule], rule_names[is.rule]);
     return status;
 }
+
+void live_one_line(char *lines) {
+    for (char *end; (end = strchr(lines, '\n'));)
+        *end = end[1] ? ' ' : '\0';
+}

@@ -107,7 +107,7 @@ answers() {
     run_ok adam-ctl set run rate=0.25 schedule=constant metrics-every=0.1
     wait_for rate_is 0.25
     down
-    grep -q 'adam-worker: set rate=0.25 schedule=constant' log
+    grep -q 'adam-worker: set rate=0.25 schedule=constant metrics-every=0.1$' log
 }
 
 @test "intervals that are set apply at once" {

@@ -252,7 +252,7 @@ END
     run_status 69 adam-ctl set run rate=0.5
     end_controller 74
     grep -q "error: .*controller.state.*: File too large" controller.log
-    grep -q "set rate=0.25" controller.log
+    grep -q "set rate=0.25$" controller.log
     run ! grep -q "set rate=0.5" controller.log
     cmp run/controller.state before
     [ "$(ls run)" = "$(printf '%s\n' controller.state metrics.jsonl)" ]

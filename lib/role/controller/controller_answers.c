@@ -582,8 +582,7 @@ static int answer_set(struct controller *c, struct queued_request *queued, struc
         return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING, why.text);
     }
     int status = settle_change(c, text, err);
-    for (char *p = lines; *p; p++)
-        *p = *p == '\n' ? ' ' : *p;
+    live_one_line(lines);
     if (!status)
         controller_say(c, "set %s", lines);
     free(lines);
