@@ -23,7 +23,8 @@ struct decode_options {
     int channels;        // 0 as the picture has it (gray 1, else 3), 1 gray, 3 RGB
     // The smallest size that is still useful: with the DCT of JPEG a picture is
     // decoded at 1/2, 1/4 or 1/8 as long as both sides stay at least this long
-    // (after EXIF orientation). 0 sets no bound to that side, two zeros mean full size.
+    // (after EXIF orientation), and says so (image->true_size). 0 sets no bound to that
+    // side, two zeros mean full size.
     int least_width, least_height;
 };
 

@@ -72,13 +72,14 @@ bool exif_transposes(int orientation) {
     return orientation >= 5 && orientation <= 8;
 }
 
-// Writes the rows of `from` where they belong in `to`: the tag says which edges
-// of the scene the 0th row and the 0th column show.
+// Which edges of the scene the 0th row and the 0th column show, by the tag.
+static const struct {
+    bool from_right, from_bottom;
+} start[9] = {[2] = {true, false}, [3] = {true, true}, [4] = {false, true},
+              [6] = {true, false}, [7] = {true, true}, [8] = {false, true}};
+
+// Writes the rows of `from` where they belong in `to`.
 static void place_rows(struct image *to, const struct image *from, int orientation) {
-    static const struct {
-        bool from_right, from_bottom;
-    } start[9] = {[2] = {true, false}, [3] = {true, true}, [4] = {false, true},
-                  [6] = {true, false}, [7] = {true, true}, [8] = {false, true}};
     const int channels = from->channels;
     const ptrdiff_t line = (ptrdiff_t)to->width * channels;
     ptrdiff_t across = start[orientation].from_right ? -channels : channels;
@@ -99,6 +100,23 @@ static void place_rows(struct image *to, const struct image *from, int orientati
     }
 }
 
+// Where the picture lies among pixels that are larger.
+static struct image_true place_true(const struct image *to, const struct image *from,
+                                    int orientation) {
+    struct image_true whole = from->true_size;
+    bool transposes = exif_transposes(orientation);
+    int width = transposes ? whole.height : whole.width;
+    int height = transposes ? whole.width : whole.height;
+    int left = transposes ? whole.top : whole.left, top = transposes ? whole.left : whole.top;
+    if (start[orientation].from_right)
+        left = to->width * whole.by - width - left;
+    if (start[orientation].from_bottom)
+        top = to->height * whole.by - height - top;
+    if (!whole.by)
+        return whole;
+    return (struct image_true){whole.by, left, top, width, height};
+}
+
 int exif_apply(struct image *image, int orientation, struct error *err) {
     if (orientation < 2 || orientation > 8)
         return STATUS_OK;
@@ -110,6 +128,7 @@ int exif_apply(struct image *image, int orientation, struct error *err) {
     if (status)
         return status;
     place_rows(&upright, image, orientation);
+    upright.true_size = place_true(&upright, image, orientation);
     image_swap(image, &upright);
     image_free(&upright);
     return STATUS_OK;

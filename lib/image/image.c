@@ -6,6 +6,14 @@
 #include "core/error.h"
 #include "core/mem.h"
 
+int image_true_width(const struct image *image) {
+    return image->true_size.by ? image->true_size.width : image->width;
+}
+
+int image_true_height(const struct image *image) {
+    return image->true_size.by ? image->true_size.height : image->height;
+}
+
 size_t image_values(const struct image *image) {
     return (size_t)image->width * (size_t)image->height * (size_t)image->channels;
 }
@@ -33,14 +41,17 @@ int image_shape(struct image *image, int width, int height, int channels, enum p
         image->capacity = bytes;
     }
     image->width = width, image->height = height, image->channels = channels, image->type = type;
+    image->true_size = (struct image_true){0};
     return STATUS_OK;
 }
 
 int image_copy(struct image *to, const struct image *from, struct error *err) {
     int status = image_shape(to, from->width, from->height, from->channels, from->type, err);
-    if (!status)
-        memcpy(to->data, from->data, image_bytes(from));
-    return status;
+    if (status)
+        return status;
+    memcpy(to->data, from->data, image_bytes(from));
+    to->true_size = from->true_size;
+    return STATUS_OK;
 }
 
 void image_swap(struct image *a, struct image *b) {

@@ -18,6 +18,15 @@ enum pixel {
 // Pixels of the standard deviation of a Gaussian, at most.
 #define IMAGE_SIGMA_MOST 100
 
+// Of a picture that was decoded at a fraction of its size (image/codec.h): the pixels are as large
+// as `by` times `by` true ones, and the picture lies among them from (left, top) on, in true
+// pixels. So the last columns and rows, or those of a picture turned upright the first, may show it
+// in part.
+struct image_true {
+    int by; // 0: they are true pixels
+    int left, top, width, height;
+};
+
 // height rows of width pixels of `channels` interleaved values, without gaps.
 // Owns `data`; {0} is an empty image. Its memory only grows, so an image that
 // is used again and again stops allocating.
@@ -30,6 +39,7 @@ struct image {
         float *f32;
     };
     size_t capacity; // bytes behind data
+    struct image_true true_size;
 };
 
 // Gives `image` this shape; the pixels are then undefined. STATUS_DATA when a
@@ -46,6 +56,9 @@ void image_free(struct image *image);
 // JPEG has it. A picture of other than 3 channels stays as it is.
 void image_gray(struct image *image);
 
+// Its sides before it was decoded at a fraction of them.
+int image_true_width(const struct image *image);
+int image_true_height(const struct image *image);
 size_t image_values(const struct image *image); // width * height * channels
 size_t image_bytes(const struct image *image);
 

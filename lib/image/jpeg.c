@@ -108,9 +108,8 @@ static void choose_scale(struct jpeg_decompress_struct *info, const struct decod
     if (least_width <= 0 && least_height <= 0)
         return;
     for (unsigned denominator = 8; denominator > 1; denominator /= 2) {
-        long width = (info->image_width + denominator - 1) / denominator;
-        long height = (info->image_height + denominator - 1) / denominator;
-        if (width >= least_width && height >= least_height) {
+        if (info->image_width >= least_width * denominator &&
+            info->image_height >= least_height * denominator) {
             info->scale_num = 1;
             info->scale_denom = denominator;
             return;
@@ -190,6 +189,10 @@ static int read_picture(struct jpeg_reader *r, struct image *image, const uint8_
                          cmyk ? 3 : info->output_components, PIXEL_U8, r->trap.err);
     if (status)
         return status;
+    if (info->scale_denom > info->scale_num)
+        image->true_size = (struct image_true){.by = (int)(info->scale_denom / info->scale_num),
+                                               .width = (int)info->image_width,
+                                               .height = (int)info->image_height};
     jpeg_start_decompress(info);
     if (cmyk)
         read_cmyk_rows(info, image);

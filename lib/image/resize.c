@@ -92,10 +92,32 @@ static void axis_free(struct resize_axis *axis) {
     free(axis->fixed);
 }
 
-// `count` results from `start` of the `full` that `source` samples become.
-static int axis_init(struct resize_axis *axis, enum filter filter, int source, int full, int start,
-                     int count, struct error *err) {
-    double scale = (double)source / full;
+// Samples of an axis, and those of them, from `first` on, that the picture has.
+struct resize_source {
+    int count;
+    double first, extent;
+};
+
+static struct resize_source source_columns(const struct image *image) {
+    const struct image_true *whole = &image->true_size;
+    if (!whole->by)
+        return (struct resize_source){image->width, 0, image->width};
+    return (struct resize_source){image->width, (double)whole->left / whole->by,
+                                  (double)whole->width / whole->by};
+}
+
+static struct resize_source source_rows(const struct image *image) {
+    const struct image_true *whole = &image->true_size;
+    if (!whole->by)
+        return (struct resize_source){image->height, 0, image->height};
+    return (struct resize_source){image->height, (double)whole->top / whole->by,
+                                  (double)whole->height / whole->by};
+}
+
+// `count` results from `start` of the `full` that the samples become.
+static int axis_init(struct resize_axis *axis, enum filter filter, struct resize_source source,
+                     int full, int start, int count, struct error *err) {
+    double scale = source.extent / full;
     // A true mean also when enlarging; an interpolation never gets narrower.
     double widen = filter == FILTER_AREA || scale > 1 ? scale : 1;
     int taps = (int)ceil(2 * reach_of[filter] * widen) + 1;
@@ -107,7 +129,7 @@ static int axis_init(struct resize_axis *axis, enum filter filter, int source, i
         return error_nomem(err);
     axis->taps = axis->first + count;
     for (int i = 0; i < count; i++)
-        set_weights(axis, i, filter, (start + i + 0.5) * scale, widen, source);
+        set_weights(axis, i, filter, source.first + (start + i + 0.5) * scale, widen, source.count);
     return STATUS_OK;
 }
 
@@ -222,9 +244,9 @@ int image_resize(struct image *to, const struct image *from, enum filter filter,
     struct resize_plan plan = {0};
     int status = image_shape(to, width, height, from->channels, from->type, err);
     if (!status)
-        status = axis_init(&plan.x, filter, from->width, full_width, left, width, err);
+        status = axis_init(&plan.x, filter, source_columns(from), full_width, left, width, err);
     if (!status)
-        status = axis_init(&plan.y, filter, from->height, full_height, top, height, err);
+        status = axis_init(&plan.y, filter, source_rows(from), full_height, top, height, err);
     if (!status)
         status = plan_finish(&plan, from, err);
     if (!status && from->type == PIXEL_U8)

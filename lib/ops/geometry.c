@@ -110,10 +110,11 @@ static int resize_apply(const struct op *op, struct canvas *canvas, struct rando
     int status = canvas_settle(canvas, err), w, h;
     if (status)
         return status;
-    scaled_size(op, canvas->image->width, canvas->image->height, &w, &h);
+    scaled_size(op, image_true_width(canvas->image), image_true_height(canvas->image), &w, &h);
     if ((status = check_size("resize", w, h, err)))
         return status;
-    if (w == canvas->image->width && h == canvas->image->height && !resize_fills(op))
+    if (w == canvas->image->width && h == canvas->image->height && !resize_fills(op) &&
+        !canvas->image->true_size.by)
         return STATUS_OK;
     int width = resize_fills(op) ? op->values[RESIZE_SIZE].width : w;
     int height = resize_fills(op) ? op->values[RESIZE_SIZE].height : h;

@@ -92,11 +92,12 @@ static int decode_for_cell(struct choice *c, struct sample *sample, struct error
 // Makes the decoded picture as large as the cell lets it be, and puts it at `to`.
 static int shrink_to_cell(struct choice *c, struct image *to, struct error *err) {
     const struct image *from = &c->decoded;
-    int longer = from->width > from->height ? from->width : from->height;
+    int across = image_true_width(from), down = image_true_height(from);
+    int longer = across > down ? across : down;
     if (!c->cell)
         c->cell = longer < 16 ? 16 : longer > 128 ? 128 : longer;
-    int width = (int)((int64_t)from->width * c->cell / longer);
-    int height = (int)((int64_t)from->height * c->cell / longer);
+    int width = (int)((int64_t)across * c->cell / longer);
+    int height = (int)((int64_t)down * c->cell / longer);
     width = width ? width : 1, height = height ? height : 1;
     return image_resize(to, from, FILTER_AREA, width, height, 0, 0, width, height, err);
 }

@@ -71,7 +71,7 @@ static bool prepare(const struct file *file, struct image *decoded, struct image
     struct error err = {0};
     if (image_decode(decoded, file->data, file->size, &options, &err))
         return false;
-    int width = decoded->width, height = decoded->height;
+    int width = image_true_width(decoded), height = image_true_height(decoded);
     int shorter = width < height ? width : height;
     int full_width = (width * SIDE + shorter / 2) / shorter;
     int full_height = (height * SIDE + shorter / 2) / shorter;

@@ -7,6 +7,7 @@
 #include "../helper/pictures.h"
 #include "../helper/tap.h"
 #include "core/error.h"
+#include "image/resize.h"
 
 static const struct decode_options plain_options = {0};
 
@@ -292,6 +293,58 @@ static void stored_at(int orientation, int x, int y, int w, int h, int *column, 
     *column = row_is_vertical ? down : across;
 }
 
+// Brighter to the right and downwards, so that a pixel more or less on a side shows.
+static void draw_slope(struct image *image, int width, int height) {
+    image_shape(image, width, height, 3, PIXEL_U8, NULL);
+    for (int y = 0; y < height; y++)
+        for (int x = 0; x < width; x++) {
+            uint8_t *rgb = image->u8 + (y * width + x) * 3;
+            rgb[0] = (uint8_t)(x * 255 / width);
+            rgb[1] = (uint8_t)(y * 255 / height);
+            rgb[2] = (uint8_t)(255 - rgb[0]);
+        }
+}
+
+static void resize_decoded(struct image *to, const struct bytes *file, int least, int width,
+                           int height, struct tap *tap) {
+    struct image decoded = {0};
+    struct decode_options options = {.least_width = least, .least_height = least};
+    CHECK_INT(tap, image_decode(&decoded, file->data, file->size, &options, NULL), STATUS_OK);
+    CHECK_INT(tap, decoded.true_size.by > 1, least > 0);
+    image_resize(to, &decoded, FILTER_BILINEAR, width, height, 0, 0, width, height, NULL);
+    image_free(&decoded);
+}
+
+static void test_fractions(struct tap *tap) {
+    TEST(tap, "what is decoded at a fraction is resized as the whole is, turned or not", {
+        static const struct {
+            int width, height, to_width, to_height;
+        } sides[] = {{257, 259, 32, 32}, {129, 263, 32, 64}, {271, 130, 65, 32}};
+        for (size_t s = 0; s < 3; s++) {
+            struct image slope = {0};
+            struct bytes jpeg = {0};
+            draw_slope(&slope, sides[s].width, sides[s].height);
+            encode(&jpeg, &slope, CODEC_JPEG);
+            for (int o = 1; o <= 8; o++) {
+                struct bytes turned = {0};
+                struct image small = {0};
+                struct image whole = {0};
+                int width = o >= 5 ? sides[s].to_height : sides[s].to_width;
+                int height = o >= 5 ? sides[s].to_width : sides[s].to_height;
+                jpeg_with_exif(&turned, &jpeg, o);
+                resize_decoded(&small, &turned, 32, width, height, tap);
+                resize_decoded(&whole, &turned, 0, width, height, tap);
+                CHECK(tap, largest_difference(&small, &whole) <= 3);
+                bytes_free(&turned);
+                image_free(&small);
+                image_free(&whole);
+            }
+            bytes_free(&jpeg);
+            image_free(&slope);
+        }
+    });
+}
+
 static void test_exif(struct tap *tap) {
     TEST(tap, "EXIF orientations 1 to 8 are turned upright, in either byte order", {
         struct image stored = {0};
@@ -458,6 +511,7 @@ int main(void) {
     test_jpeg_kinds(&tap);
     test_jpeg_scale(&tap);
     test_exif(&tap);
+    test_fractions(&tap);
     test_pnm(&tap);
     test_pnm_refused(&tap);
     test_pnm_stream(&tap);
