@@ -97,10 +97,11 @@ static struct objection too_stale(uint64_t allowed, const char *text) {
     return (struct objection){PROTO_REFUSAL_TOO_STALE, allowed, text};
 }
 
+// A turn without samples changes nothing, however old its weights are, and others wait for it.
 static struct objection examine_version(const struct rules *rules, const struct shard *shard,
                                         const struct subrequest *sub) {
     const struct protocol *protocol = &rules->protocol;
-    bool hard = protocol->kind == PROTOCOL_HARDSYNC;
+    bool hard = protocol->kind == PROTOCOL_HARDSYNC, empty = sub->request->samples == 0;
     uint64_t now = atomic_load(&shard->version), allowed = hard ? 0 : protocol->max_staleness;
     for (uint32_t i = sub->first; i < sub->first + sub->count; i++) {
         uint64_t version = sub->request->pieces[i].version;
@@ -108,7 +109,7 @@ static struct objection examine_version(const struct rules *rules, const struct 
             return too_stale(allowed, "the shard has never had this version");
         if (hard && version != now)
             return too_stale(0, "hardsync: not of the present version");
-        if (allowed && replica_steps_between(&shard->steps, version, now) > allowed)
+        if (allowed && !empty && replica_steps_between(&shard->steps, version, now) > allowed)
             return too_stale(allowed, "");
     }
     return fine;

@@ -40,6 +40,25 @@ int live_check_rule(const struct settings *before, const struct settings *next, 
     return status;
 }
 
+static const char *factors_of(const struct settings *settings) {
+    struct optimizer optimizer = {0};
+    struct protocol protocol = {0};
+    enum protocol_push push;
+    if (settings_optimizer(settings, &optimizer, NULL) ||
+        settings_protocol(settings, &protocol, &push, NULL))
+        return "none";
+    return settings_factors(settings, &optimizer, &protocol);
+}
+
+int live_check_factors(const struct settings *before, const struct settings *next,
+                       struct error *err) {
+    if (strcmp(factors_of(before), "none") == 0 || strcmp(factors_of(next), "none") != 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "this cannot begin while the run goes on, as layers push factors, which are "
+                     "updates of their own: stop it, and go on with --resume --set factors=none");
+}
+
 void live_one_line(char *lines) {
     for (char *end; (end = strchr(lines, '\n'));)
         *end = end[1] ? ' ' : '\0';

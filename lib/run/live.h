@@ -13,6 +13,9 @@ int live_check_keys(const char *lines, bool alone, struct error *err);
 // The update rule may follow from other settings (momentum), so that these may not change it.
 // STATUS_USAGE.
 int live_check_rule(const struct settings *before, const struct settings *next, struct error *err);
+// Who pushes factors of layers goes on with that (settings_factors). STATUS_USAGE.
+int live_check_factors(const struct settings *before, const struct settings *next,
+                       struct error *err);
 // Makes one line of such lines, in their place, for a message.
 void live_one_line(char *lines);
 

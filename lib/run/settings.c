@@ -597,13 +597,44 @@ bool settings_overlap(const struct settings *settings, const struct protocol *pr
     return strcmp(settings->overlap, "auto") == 0 ? usual : strcmp(settings->overlap, "yes") == 0;
 }
 
+// What forbids factors, as it counts updates; NULL: nothing. Those of each layer, and the rest of
+// the push, are messages that servers look at, and apply, one by one. So each would be as stale as
+// those before it make it, and one of them could be refused where others were taken, whose turn
+// then is never whole.
+static const char *counts_updates(const struct settings *settings,
+                                  const struct optimizer *optimizer,
+                                  const struct protocol *protocol) {
+    bool async = protocol->kind == PROTOCOL_ASYNC;
+    if (protocol->kind != PROTOCOL_HARDSYNC && protocol->max_staleness > 0)
+        return "max-staleness";
+    if (async && protocol->modulate == MODULATE_EACH)
+        return "modulate=each";
+    if (async && (optimizer->rule == RULE_ADAM || optimizer->rule == RULE_ADAMW))
+        return rule_names[optimizer->rule];
+    return async && settings->ema > 0 ? "ema" : NULL;
+}
+
+const char *settings_factors(const struct settings *settings, const struct optimizer *optimizer,
+                             const struct protocol *protocol) {
+    bool whole =
+        !strcmp(settings->factors, "auto") && counts_updates(settings, optimizer, protocol);
+    return whole ? "none" : settings->factors;
+}
+
 // Only the delta of plain sgd is a sum of products. Of a product nobody knows the length, by
 // which gradients are clipped.
 static int check_factors_allowed(const struct settings *settings, const struct optimizer *optimizer,
-                                 enum protocol_push push, struct error *err) {
-    const char *factors = settings->factors;
+                                 const struct protocol *protocol, enum protocol_push push,
+                                 struct error *err) {
+    const char *factors = settings->factors,
+               *counts = counts_updates(settings, optimizer, protocol);
     if (!strcmp(factors, "auto") || !strcmp(factors, "none"))
         return STATUS_OK;
+    if (counts)
+        return error_set(err, STATUS_USAGE,
+                         "factors=%s and %s: the messages of a push would count as updates of "
+                         "their own",
+                         factors, counts);
     if (settings->partitions > 1)
         return error_set(err, STATUS_USAGE,
                          "factors=%s and partitions=%lld: parts of a dense layer are sent as they "
@@ -618,11 +649,6 @@ static int check_factors_allowed(const struct settings *settings, const struct o
         return error_set(err, STATUS_USAGE,
                          "factors=%s and push=delta: only the deltas of sgd without weight decay "
                          "have factors, set push=gradient",
-                         factors);
-    if (push == PUSH_DELTA && !strcmp(settings->modulate, "each"))
-        return error_set(err, STATUS_USAGE,
-                         "factors=%s, push=delta and modulate=each: the rate of a delta is its "
-                         "own, set push=gradient",
                          factors);
     return STATUS_OK;
 }
@@ -671,7 +697,7 @@ int settings_check(const struct settings *settings, struct error *err) {
     if (status == STATUS_OK)
         status = settings_protocol(settings, &protocol, &push, err);
     if (status == STATUS_OK)
-        status = check_factors_allowed(settings, &optimizer, push, err);
+        status = check_factors_allowed(settings, &optimizer, &protocol, push, err);
     if (status == STATUS_OK)
         status = settings_check_mixing(settings, err);
     if (status == STATUS_OK)

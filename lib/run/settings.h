@@ -156,6 +156,10 @@ int settings_schedule(const struct settings *settings, double epochs, struct sch
 // How updates become weights, and what workers send. STATUS_USAGE.
 int settings_protocol(const struct settings *settings, struct protocol *protocol,
                       enum protocol_push *push, struct error *err);
+// Which layers push factors: as the settings say, or none, where auto is asked for and something
+// counts updates, which several messages a push would be.
+const char *settings_factors(const struct settings *settings, const struct optimizer *optimizer,
+                             const struct protocol *protocol);
 // Whether workers compute while the weights come that they asked for. "auto": where staleness is
 // bounded by the protocol it is worth a wait.
 bool settings_overlap(const struct settings *settings, const struct protocol *protocol);

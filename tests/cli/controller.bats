@@ -336,7 +336,26 @@ have_left() {
     [[ "$stderr" = *"factors=d1 and push=delta"* ]]
     run_status 2 adam-ctl controller "$conf" --out run --set factors=d1 --set push=gradient --set clip=1
     [[ "$stderr" = *"factors=d1 and clip=1"* ]]
+    run_status 2 adam-ctl controller "$conf" --out run --set factors=d1 --set push=gradient --set max-staleness=4
+    [[ "$stderr" = *"factors=d1 and max-staleness: the messages of a push would count as updates"* ]]
+    run_status 2 adam-ctl controller "$conf" --out run --set factors=d1 --set push=gradient --set optimizer=adam
+    [[ "$stderr" = *"factors=d1 and adam: "* ]]
     start_controller --set factors=d1 --set push=gradient
+    run_status 2 adam-ctl set run max-staleness=4
+    kill -INT "$controller"
+    end_controller 75
+}
+
+@test "a bound on staleness cannot begin while layers push factors" {
+    start_controller
+    run_status 2 adam-ctl set run max-staleness=4
+    [[ "$stderr" = *"as layers push factors"* ]]
+    run_ok adam-ctl set run reference-batch=8
+    kill -INT "$controller"
+    end_controller 75
+    rm -r run
+    start_controller --set factors=none
+    run_ok adam-ctl set run max-staleness=4
     kill -INT "$controller"
     end_controller 75
 }

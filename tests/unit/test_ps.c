@@ -978,6 +978,24 @@ static void test_staleness_bound(struct tap *tap) {
         }
         stand_close(&stand);
     });
+    TEST(tap, "max_staleness: a turn without samples counts, however old its weights are", {
+        struct stand stand;
+        struct reply reply;
+        struct reply other;
+        struct protocol bounded = {.kind = PROTOCOL_SOFTSYNC, .n = 1, .max_staleness = 1};
+        if (stand_open(&stand, tap, bounded, 2)) {
+            for (uint64_t i = 1; i <= 3; i++) {
+                const struct shove turn = {1, i, 0, 8, 0.1};
+                push_all(&stand.rig, turn, i, stand.values, &reply);
+                push_all(&stand.rig, (struct shove){2, i, 0, 0, 0.1}, 1, NULL, &other);
+                reply_wait(&other);
+                CHECK_INT(tap, other.code, PROTO_REFUSAL_NONE);
+                reply_wait(&reply);
+                CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
+            }
+        }
+        stand_close(&stand);
+    });
     TEST(tap, "hardsync: pushes of other versions, second turns and deltas are refused", {
         struct stand stand;
         struct reply first, reply;

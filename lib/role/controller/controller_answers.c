@@ -546,6 +546,8 @@ static int changed_settings(const struct controller *c, const char *lines, char 
         status = settings_check(&next, err);
     if (!status)
         status = live_check_rule(&c->settings, &next, err);
+    if (!status)
+        status = live_check_factors(&c->settings, &next, err);
     if (!status && !(*text = settings_text(&next)))
         status = error_nomem(err);
     free(all);

@@ -71,7 +71,7 @@ static void say_idle(struct controller *c, double idle) {
 }
 
 static void say_idle_over(struct controller *c) {
-    double seconds = c->trained_at - c->idle_since;
+    double seconds = clock_seconds() - c->idle_since; // nothing may ever have been trained
     if (c->cluster->stage == CLUSTER_TRAINING)
         controller_say(c, "training goes on after %.0f s", seconds);
     controller_report(c, "idle_over", json_pack("{s:f}", "seconds", seconds));

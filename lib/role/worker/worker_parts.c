@@ -140,7 +140,7 @@ int worker_open_home(struct worker *worker, struct error *err) {
         .pull_every = (uint64_t)settings->pull_every,
         .protocol = &worker->protocol,
         .overlap = settings_overlap(settings, &worker->protocol),
-        .factors = settings->factors,
+        .factors = settings_factors(settings, &worker->optimizer, &worker->protocol),
         .self = worker,
         .mark = trained_mark,
         .applied = finish_trained,
