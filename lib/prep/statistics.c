@@ -38,7 +38,7 @@ struct measuring {
     uint64_t finite;       // samples that these are of
     int measured_channels; // -1: pictures of too many kinds
     double *pixel_sums;    // of the first picture's shape; NULL: not wanted, or no picture yet
-    int width, height;     // of that picture
+    int width, height, channels; // of that picture
     size_t count_capacity;
 };
 
@@ -165,17 +165,16 @@ static int add_pixels(struct measuring *m, const struct measured *item, struct e
     const struct image *image = &item->sample.image;
     size_t n = image_values(image);
     if (!m->pixel_sums) {
-        m->width = image->width, m->height = image->height;
+        m->width = image->width, m->height = image->height, m->channels = image->channels;
         if (!(m->pixel_sums = mem_zeroed(n, sizeof *m->pixel_sums)))
             return error_nomem(err);
     }
-    if (image->width != m->width || image->height != m->height ||
-        image->channels != m->measured_channels)
+    if (image->width != m->width || image->height != m->height || image->channels != m->channels)
         return error_set(err, STATUS_DATA,
-                         "%s: %dx%dx%d, and the first was %dx%d (channels x height x width): for a "
-                         "mean of each pixel all pictures must have one shape",
-                         item->sample.path, image->channels, image->height, image->width, m->height,
-                         m->width);
+                         "%s: %dx%dx%d, and the first was %dx%dx%d (channels x height x width): "
+                         "for a mean of each pixel all pictures must have one shape",
+                         item->sample.path, image->channels, image->height, image->width,
+                         m->channels, m->height, m->width);
     for (size_t i = 0; i < n; i++)
         m->pixel_sums[i] += image->type == PIXEL_U8 ? image->u8[i] / 255.0 : (double)image->f32[i];
     return STATUS_OK;

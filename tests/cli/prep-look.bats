@@ -80,6 +80,30 @@ np.save("x.npy", np.full((2, 5, 4), np.nan, np.float32))'
     [[ "$output" != *mean\ \ * && "$output" != *nan* ]]
 }
 
+@test "stat: a mean of each pixel wants pictures of one shape, gray or coloured, and says which is none" {
+    mkdir -p set/a set/b
+    python -c '
+import numpy as np
+from PIL import Image
+r = np.random.default_rng(3)
+gray, colour = r.integers(0, 256, (28, 28), dtype=np.uint8), r.integers(0, 256, (28, 28, 3), dtype=np.uint8)
+Image.fromarray(gray).save("set/a/1.png")
+Image.fromarray(colour).save("set/b/2.png")
+Image.fromarray(gray[1:]).save("low.png")
+np.save("bytes.npy", gray[None])
+np.save("floats.npy", gray[None].astype(np.float32))'
+    run_status 65 adam-prep stat set/ --mean m.npy
+    [[ "$stderr" = *"set/b/2.png: 3x28x28, and the first was 1x28x28 "*"all pictures must have one shape"* ]]
+    run_status 65 adam-prep stat set/b/2.png set/a/1.png --mean m.npy
+    [[ "$stderr" = *"set/a/1.png: 1x28x28, and the first was 3x28x28 "* ]]
+    run_status 65 adam-prep stat set/a/1.png low.png --mean m.npy
+    [[ "$stderr" = *"low.png: 1x27x28, and the first was 1x28x28 "* ]]
+    # Of one shape, and of values that have no mean together.
+    run_status 65 adam-prep stat bytes.npy floats.npy --mean m.npy
+    [[ "$stderr" = *"pictures of several kinds"* ]]
+    [ ! -e m.npy ]
+}
+
 @test "stat: gray among colours counts as colour, the same with any number of threads" {
     make_photos
     python -c '
