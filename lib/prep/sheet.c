@@ -135,19 +135,34 @@ static int consider_sample(struct choice *c, struct sample *sample, struct error
     return STATUS_OK;
 }
 
+// Tells of a sample that is left out.
+static int pass_over(const struct choice *c, const struct sample *sample, struct error *err) {
+    const struct sheet_config *config = c->config;
+    struct error why = *err;
+    return config->rejected ? config->rejected(config->context, sample->path, why.text, err)
+                            : STATUS_OK;
+}
+
+// Reads a sample and considers it. What the input says of one, and a picture that cannot be
+// used, is the sample's fault; all else ends the run.
+static int next_picture(struct choice *c, struct inputs *inputs, struct sample *sample, bool *more,
+                        struct error *err) {
+    int status = inputs_next(inputs, sample, more, err);
+    bool bad = status == STATUS_SKIPPED;
+    if (!status && *more) {
+        status = consider_sample(c, sample, err);
+        bad = status == STATUS_DATA;
+    }
+    return bad ? pass_over(c, sample, err) : status;
+}
+
 static int choose_pictures(struct choice *c, struct inputs *inputs, struct error *err) {
     const struct sheet_config *config = c->config;
     struct sample sample = {0};
     bool more = true;
     int status = STATUS_OK;
     while (!status && more && (config->random || c->full < c->bucket_count)) {
-        status = inputs_next(inputs, &sample, &more, err);
-        if (!status && more)
-            status = consider_sample(c, &sample, err);
-        if ((status == STATUS_SKIPPED || status == STATUS_DATA) && config->rejected) {
-            struct error why = *err;
-            status = config->rejected(config->context, sample.path, why.text, err);
-        }
+        status = next_picture(c, inputs, &sample, &more, err);
         if (!status && config->stopped && config->stopped())
             status = error_set(err, STATUS_STOPPED, "stopped on request");
     }

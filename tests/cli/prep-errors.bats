@@ -286,6 +286,45 @@ END
     grep -qE '^d.arec.*\s.*CRC' bad.tsv
 }
 
+@test "sheet: an input that is damaged as a whole ends it, a sample is passed over" {
+    adam-prep draw 30 -q -o d.arec
+    adam-prep d.arec -q -o d.tar
+    adam-prep d.arec -q -o d.npy
+    adam-prep d.arec -q -o d.pnm
+    gzip -k d.tar
+    head -c 3000 d.tar.gz >cut.tar.gz
+    head -c 20000 d.npy >cut.npy
+    head -c 20000 d.pnm >cut.pnm
+    python - <<'END'
+import tarfile
+
+with tarfile.open("d.tar") as old, tarfile.open("scattered.tar", "w") as new:
+    members = old.getmembers()
+    for member in members[1:] + members[:1]:
+        new.addfile(member, old.extractfile(member))
+END
+    local cut
+    for cut in cut.tar.gz cut.npy cut.pnm; do
+        run_status 65 timeout 20 adam-prep sheet $cut 30x30 --reject bad.tsv -o s.png
+        [[ "$stderr" = *"$cut"* ]]
+        [ ! -s bad.tsv ]
+    done
+    run_status 65 timeout 20 adam-prep sheet scattered.tar --random --reject bad.tsv -o s.png
+    [[ "$stderr" = *"scattered.tar: member "*"comes back"* ]]
+    [ ! -s bad.tsv ]
+    run_status 65 timeout 20 adam-prep sheet d.arec --only cat -o s.png
+    [[ "$stderr" = *"no sample has the class 'cat'"* && "$stderr" != *skipped* ]]
+    run_status 65 timeout 20 adam-prep sheet --files-from /dev/null 3x3 -o s.png
+    [[ "$stderr" = */dev/null* ]]
+    [ ! -e s.png ]
+    # No more than must be is read, and one that is damaged is a sample.
+    run_ok timeout 20 adam-prep sheet cut.npy 3x3 -o s.png
+    mkdir set && tar xf d.tar -C set && head -c 100 set/000003.png >set/000001.png
+    run_status 1 adam-prep sheet set/*.png 3x3 --reject bad.tsv -o s.png -f
+    [ "$(cut -f1 bad.tsv)" = set/000001.png ]
+    [[ "$stderr" = *"9 pictures"* ]]
+}
+
 @test "all options are those of the help: --quiet is quiet, --help is long" {
     make_photos
     run_ok adam-prep photos/ -q -o x.arec
