@@ -257,6 +257,7 @@ static int label_current(struct source *source, struct sample *sample, struct er
 static int give_sample(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
     sample_swap(sample, &state->current.sample);
+    sample->missing = 1;
     int status = sample_key(sample, state->current.key, err);
     if (!status)
         status = label_current(source, sample, err);

@@ -488,6 +488,32 @@ END
     run_status 65 adam-worker --model "$ROOT/examples/digits.net" --data picture.tar --out run/
 }
 
+@test "the account of an archive counts each sample that its label or class spoils" {
+    adam-prep draw 3 -q -o set/
+    mkdir flat
+    local i
+    for i in 0 1 2; do
+        cp set/$i/00000$i.png flat/$i.png
+        echo $i >flat/$i.cls
+    done
+    printf 'two\nlines\n' | tee flat/0.cls >flat/2.cls
+    tar cf bad.tar --sort=name -C flat .
+    run_status 1 adam-prep bad.tar --reject bad.tsv -o x.arec
+    [[ "$stderr" = *"3 in, 1 out, 2 skipped"* ]]
+    diff <(cut -f1 bad.tsv) - <<<$'bad.tar: ./0.png\nbad.tar: ./2.png'
+    run_status 1 adam-prep stat bad.tar --json
+    [ "$(jq -c '[.samples, .damaged]' <<<"$output")" = "[1,2]" ]
+    # From a pipe that is read twice, the same.
+    run_status 1 bash -c 'adam-prep - --balance -o x.arec -f <bad.tar'
+    [[ "$stderr" = *"3 in, 1 out, 2 skipped"* ]]
+    # Classes 0 and 1 are lines of this table; the first sample is of another one.
+    printf '%s\n' zero one >classes
+    echo other >flat/0.cls && echo 0 >flat/2.cls
+    tar cf other.tar --sort=name -C flat .
+    run_status 1 adam-prep other.tar --classes classes -o x.arec -f
+    [[ "$stderr" = *"3 in, 2 out, 1 skipped"* ]]
+}
+
 @test "outputs that are folders make the folders around them, files do not" {
     adam-prep draw 20 -q -o d.arec
     run_ok adam-prep d.arec -o a/b/c/
