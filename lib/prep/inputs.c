@@ -255,6 +255,12 @@ int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct
     }
 }
 
+// What is kept comes from no folder: a folder is read again.
+bool inputs_passes_over(const struct inputs *inputs, const struct sample *sample,
+                        const struct error *why) {
+    return inputs->source && source_passes_over(inputs->source, sample, why);
+}
+
 int inputs_rewind(struct inputs *inputs, struct error *err) {
     if (!inputs->config.again)
         return error_set(err, STATUS_BUG, "inputs are rewound that were opened for one pass");

@@ -31,6 +31,7 @@ struct sample_copy {
     int64_t number;
     int part;
     enum copy_state state;
+    bool no_loss; // bad, and no sample is missing by that
     struct error error;
     struct sample out;
 };
@@ -98,15 +99,17 @@ static int read_sample(struct prepare *p, struct sample *sample, bool *more, str
 
 static struct sample_copy *add_copy(struct copy_group *g) {
     struct sample_copy *copy = &g->copies[g->copy_count++];
-    copy->state = COPY_GOOD, copy->number = 0;
+    copy->state = COPY_GOOD, copy->number = 0, copy->no_loss = false;
     return copy;
 }
 
 // A sample that the source could not read takes part only to be reported in its turn.
-static int add_bad(struct copy_group *g, const struct sample *sample, const struct error *why,
+static int add_bad(const struct prepare *p, struct copy_group *g, const struct error *why,
                    struct error *err) {
+    const struct sample *sample = &p->current;
     struct sample_copy *copy = add_copy(g);
     copy->state = COPY_BAD, copy->error = *why;
+    copy->no_loss = inputs_passes_over(p->inputs, sample, why);
     copy->input = g->input_count;
     struct sample *in = &g->inputs[g->input_count++];
     in->missing = sample->missing;
@@ -125,7 +128,7 @@ static int next_input(struct prepare *p, struct copy_group *g, bool *more, struc
     int status = read_sample(p, &p->current, more, &why);
     if (status == STATUS_SKIPPED) {
         p->read++;
-        return add_bad(g, &p->current, &why, err);
+        return add_bad(p, g, &why, err);
     }
     if (status) {
         *err = why;
@@ -329,7 +332,7 @@ static int write_copy(struct prepare *p, const struct copy_group *g, const struc
         return write_sample(p, copy->part, &copy->out, err);
     const char *path = g->inputs[copy->input].path;
     p->counts->skipped += g->inputs[copy->input].missing;
-    if (config->stop_on_error)
+    if (config->stop_on_error && !copy->no_loss)
         return error_set(err, STATUS_DATA, "%s: %s", path, copy->error.text);
     return config->rejected ? config->rejected(config->context, path, copy->error.text, err)
                             : STATUS_OK;

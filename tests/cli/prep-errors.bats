@@ -347,6 +347,12 @@ END
     diff <(cut -f1 bad.tsv) - <<<$'set/1/self\nset/2/up\nset/3/below/up\nset/above\nset/loop'
     [[ "$stderr" = *"skipped set/2/up: leads back"* ]]
     cmp plain.arec x.arec
+    # They cost no sample: nothing to stop at.
+    run_status 1 adam-prep set/ --on-error stop -o x.arec -f
+    [[ "$stderr" = *"20 in, 20 out, 0 skipped"* ]]
+    cmp plain.arec x.arec
+    run_status 1 adam-prep set/ --on-error stop --balance --stratify --split a=0.5 -o x.arec -f
+    [[ "$stderr" = *"skipped set/2/up: leads back"* ]]
     run_ok adam-worker --model "$ROOT/examples/digits.net" --data set/ --test set/ --epochs 1 --out run/
     [[ "$stderr" = *"skipped set/1/self: leads back"* ]]
     [ "$(jq 'select(.event == "start").train.samples' run/metrics.jsonl)" -eq 20 ]
@@ -379,11 +385,14 @@ END
     run_status 1 timeout 20 adam-prep photos/ --reject bad.tsv -o x.arec
     diff <(cut -f1 bad.tsv) - <<<$'photos/bee/pipe.jpg\nphotos/cow/device.png'
     [[ "$stderr" = *"16 in, 16 out, 0 skipped"* ]]
+    run_status 1 timeout 20 adam-prep photos/ --on-error stop -o x.arec -f
     ls photos/*/* >list
     run_status 1 timeout 20 adam-prep --files-from list --label-from parent --reject bad.tsv -o y.arec
     grep -q $'^photos/bee/pipe.jpg\tis a named pipe, not a file$' bad.tsv
     grep -q $'^photos/cow/device.png\tis a device, not a file$' bad.tsv
     [[ "$stderr" = *"18 in, 16 out, 2 skipped"* ]]
+    run_status 65 timeout 20 adam-prep --files-from list --on-error stop -o y.arec -f
+    [[ "$stderr" = *"photos/bee/pipe.jpg: is a named pipe"* ]]
 }
 
 @test "SIGTERM ends a program that waits for a pipe to be opened, or for what it brings" {
@@ -481,6 +490,11 @@ END
     for cut in picture label; do
         run_status 1 adam-prep $cut.tar -o x.arec -f
         [[ "$stderr" = *"201 in, 200 out, 1 skipped"* ]]
+    done
+    # Nobody knows how many samples are behind a cut: --on-error stop ends there.
+    for cut in cut.arec mark.tar between.tar picture.tar; do
+        run_status 65 adam-prep $cut --on-error stop -o stopped.arec
+        [ ! -e stopped.arec ]
     done
     # What is whole or nothing says so.
     run_status 65 adam-worker --model "$ROOT/examples/digits.net" --data cut.arec --out run/
