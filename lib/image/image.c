@@ -69,17 +69,57 @@ static uint8_t luma(const uint8_t *rgb) {
     return (uint8_t)((19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 32768U) >> 16);
 }
 
+static void gray_bytes(uint8_t *pixel, size_t pixels) {
+    for (size_t i = 0; i < pixels; i++)
+        pixel[i] = luma(pixel + 3 * i);
+}
+
+static void gray_floats(float *pixel, size_t pixels) {
+    for (size_t i = 0; i < pixels; i++) {
+        const float *rgb = pixel + 3 * i;
+        pixel[i] = 0.299f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2];
+    }
+}
+
 void image_gray(struct image *image) {
     if (image->channels != 3)
         return;
     image->channels = 1;
-    size_t pixels = image_values(image);
     if (image->type == PIXEL_U8)
-        for (size_t i = 0; i < pixels; i++)
-            image->u8[i] = luma(image->u8 + 3 * i);
+        gray_bytes(image->u8, image_values(image));
     else
-        for (size_t i = 0; i < pixels; i++) {
-            const float *rgb = image->f32 + 3 * i;
-            image->f32[i] = 0.299f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2];
-        }
+        gray_floats(image->f32, image_values(image));
+}
+
+// RGB from gray in place: the last pixel first, so that none is written over before it is read.
+static int spread_gray(struct image *image, struct error *err) {
+    size_t pixels = image_values(image), bytes = 3 * image_bytes(image);
+    if (bytes > image->capacity) {
+        void *data = mem_resize(image->data, bytes, 1);
+        if (!data)
+            return error_nomem(err);
+        image->data = data, image->capacity = bytes;
+    }
+    image->channels = 3;
+    uint8_t *u8 = image->u8;
+    float *f32 = image->f32;
+    if (image->type == PIXEL_U8)
+        for (size_t i = pixels; i-- > 0;)
+            u8[3 * i] = u8[3 * i + 1] = u8[3 * i + 2] = u8[i];
+    else
+        for (size_t i = pixels; i-- > 0;)
+            f32[3 * i] = f32[3 * i + 1] = f32[3 * i + 2] = f32[i];
+    return STATUS_OK;
+}
+
+int image_channels(struct image *image, int channels, struct error *err) {
+    if (!channels || image->channels == channels)
+        return STATUS_OK;
+    if (image->channels != 1 && image->channels != 3)
+        return error_set(err, STATUS_DATA, "a picture of %d channels is neither gray nor RGB",
+                         image->channels);
+    if (channels == 3)
+        return spread_gray(image, err);
+    image_gray(image);
+    return STATUS_OK;
 }

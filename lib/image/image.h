@@ -56,6 +56,10 @@ void image_free(struct image *image);
 // JPEG has it. A picture of other than 3 channels stays as it is.
 void image_gray(struct image *image);
 
+// Gray (1 channel) or RGB (3) from the other, in place; 0: as it is. STATUS_DATA for a picture of
+// neither.
+int image_channels(struct image *image, int channels, struct error *err);
+
 // Its sides before it was decoded at a fraction of them.
 int image_true_width(const struct image *image);
 int image_true_height(const struct image *image);

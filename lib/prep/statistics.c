@@ -101,6 +101,14 @@ static bool image_is_finite(const struct image *image) {
     return i == n;
 }
 
+// The picture of a sample as it is asked for.
+static int ready_picture(const struct measuring *m, struct sample *sample, struct error *err) {
+    const struct decode_options *options = &m->config->inputs.source.decode;
+    return sample->encoded_size
+               ? image_decode(&sample->image, sample->encoded, sample->encoded_size, options, err)
+               : image_channels(&sample->image, options->channels, err);
+}
+
 static int measure_samples(void *context, int worker, void *slot, struct error *err) {
     const struct measuring *m = context;
     struct measured_group *g = slot;
@@ -111,9 +119,7 @@ static int measure_samples(void *context, int worker, void *slot, struct error *
         struct image *image = &item->sample.image;
         if (item->status)
             continue;
-        if (item->sample.encoded_size)
-            item->status = image_decode(image, item->sample.encoded, item->sample.encoded_size,
-                                        &m->config->inputs.source.decode, &item->error);
+        item->status = ready_picture(m, &item->sample, &item->error);
         item->not_finite = !item->status && !image_is_finite(image);
         if (item->status || item->not_finite || image->channels > STATISTICS_CHANNELS)
             continue;

@@ -24,29 +24,6 @@ static bool stays_encoded(const struct transform *t, const struct ops *chain,
            t->keeps[codec_of(in->encoded, in->encoded_size)];
 }
 
-// Gray from RGB by the weights of ITU-R BT.601, as JPEG has them; RGB from gray.
-static int convert_channels(struct image *image, struct image *scratch, int channels,
-                            struct error *err) {
-    if (!channels || image->channels == channels || image->type != PIXEL_U8 ||
-        (image->channels != 1 && image->channels != 3))
-        return STATUS_OK;
-    int status = image_shape(scratch, image->width, image->height, channels, PIXEL_U8, err);
-    if (status)
-        return status;
-    size_t pixels = (size_t)image->width * (size_t)image->height;
-    const uint8_t *from = image->u8;
-    uint8_t *to = scratch->u8;
-    for (size_t i = 0; i < pixels; i++)
-        if (channels == 1)
-            to[i] = (uint8_t)((19595 * from[3 * i] + 38470 * from[3 * i + 1] +
-                               7471 * from[3 * i + 2] + 32768) >>
-                              16);
-        else
-            memset(to + 3 * i, from[i], 3);
-    image_swap(image, scratch);
-    return STATUS_OK;
-}
-
 int transform_input(const struct transform *transform, struct transform_scratch *scratch,
                     const struct ops *chain, struct sample *in, struct error *err) {
     struct decode_options options = transform->decode;
@@ -62,7 +39,7 @@ int transform_input(const struct transform *transform, struct transform_scratch 
             return status;
         in->encoded_size = 0;
     }
-    return convert_channels(&in->image, &scratch->image, transform->decode.channels, err);
+    return image_channels(&in->image, transform->decode.channels, err);
 }
 
 static int copy_encoded(struct sample *in, bool last, struct sample *out, struct error *err) {

@@ -210,6 +210,66 @@ END
     done
 }
 
+@test "--channels makes gray and RGB of pixels as of pictures, of bytes and of floats" {
+    python - <<'END'
+import os
+import numpy as np
+from PIL import Image
+
+r = np.random.default_rng(9)
+colour = r.integers(0, 256, (5, 7, 6, 3), dtype=np.uint8)
+np.save("colour.npy", colour)
+np.save("gray.npy", colour[..., 0])
+np.save("colour-floats.npy", r.normal(size=(5, 7, 6, 3)).astype(np.float32))
+np.save("gray-floats.npy", r.normal(size=(5, 7, 6)).astype(np.float32))
+np.save("four.npy", r.integers(0, 256, (5, 7, 6, 4), dtype=np.uint8))
+for name, pictures in (("colour", colour), ("gray", colour[..., 0])):
+    os.mkdir(name)
+    for i, picture in enumerate(pictures):
+        Image.fromarray(picture).save(f"{name}/{i}.png")
+END
+    local name to
+    for name in colour gray; do
+        run_ok adam-prep $name.npy -o $name.arec
+        for to in gray rgb; do
+            run_ok adam-prep $name/*.png --channels $to -o pictures.npy -f
+            run_ok adam-prep $name.arec --channels $to -o pixels.npy -f
+            cmp pictures.npy pixels.npy
+            run_ok adam-prep stat $name/*.png --channels $to --json
+            jq -S '[.channels, .mean, .deviation, .ops]' <<<"$output" >of-pictures
+            run_ok adam-prep stat $name.arec --channels $to --json
+            jq -S '[.channels, .mean, .deviation, .ops]' <<<"$output" | diff of-pictures -
+            run_ok adam-prep sheet $name/*.png 3x2 --channels $to -o pictures.png -f
+            run_ok adam-prep sheet $name.arec 3x2 --channels $to -o pixels.png -f
+            cmp pictures.png pixels.png
+        done
+        run_ok adam-prep $name-floats.npy --channels gray -o $name-to-gray.npy
+        run_ok adam-prep $name-floats.npy --channels rgb -o $name-to-rgb.npy
+    done
+    python - <<'END'
+import numpy as np
+
+def to_gray(floats):
+    return floats @ np.array([0.299, 0.587, 0.114])
+
+colour, gray = np.load("colour-floats.npy"), np.load("gray-floats.npy")
+np.testing.assert_allclose(np.load("colour-to-gray.npy"), to_gray(colour), atol=1e-6)
+assert (np.load("colour-to-rgb.npy") == colour).all()
+assert (np.load("gray-to-gray.npy") == gray).all()
+assert (np.load("gray-to-rgb.npy") == gray[..., None]).all()
+assert np.load("gray-to-rgb.npy").shape == (5, 7, 6, 3)
+END
+    run_ok adam-prep stat colour-floats.npy --channels gray --json
+    jq -e '.channels == {min: 1, max: 1} and (.mean | length) == 1' <<<"$output"
+    # Four channels are neither.
+    run_status 65 adam-prep four.npy --channels gray -o x.npy
+    [[ "$stderr" = *"four.npy: sample 0: a picture of 4 channels is neither gray nor RGB"* ]]
+    run_status 1 adam-prep stat four.npy --channels rgb --json
+    jq -e '.damaged == 5' <<<"$output"
+    run_status 65 adam-prep sheet four.npy --channels rgb -o x.png
+    run_ok adam-prep four.npy -o x.npy
+}
+
 @test "folders: written, read again, the same set" {
     make_photos
     run_ok adam-prep photos/ -o out/
