@@ -37,15 +37,18 @@ static struct sink_options sink_of(const struct options *o) {
 }
 
 static void say_prepared(const struct session *s, const struct prepare_counts *counts) {
-    char took[16], parts[SPLIT_PARTS * (SPLIT_NAME + 24)] = "";
+    char took[16], copies[48] = "", parts[SPLIT_PARTS * (SPLIT_NAME + 24)] = "";
     size_t used = 0;
     for (int i = 0; s->split.count > 1 && i < s->split.count; i++)
         used += (size_t)snprintf(parts + used, sizeof parts - used, "%s%s %llu", i ? ", " : " (",
                                  s->split.parts[i].name, (unsigned long long)counts->parts[i]);
     progress_duration(took, clock_seconds() - s->started);
-    talk_note(PROGRAM, "%llu in, %llu out%s%s, %llu skipped, %d classes, %s",
+    if (counts->copies_skipped)
+        snprintf(copies, sizeof copies, ", %llu copies skipped",
+                 (unsigned long long)counts->copies_skipped);
+    talk_note(PROGRAM, "%llu in, %llu out%s%s, %llu skipped%s, %d classes, %s",
               (unsigned long long)counts->in, (unsigned long long)counts->out, parts,
-              used ? ")" : "", (unsigned long long)counts->skipped, counts->classes, took);
+              used ? ")" : "", (unsigned long long)counts->skipped, copies, counts->classes, took);
 }
 
 static int prepare(struct session *s, const char *const *paths, size_t count, int64_t draw,

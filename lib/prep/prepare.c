@@ -19,21 +19,22 @@
 #define GROUP_COPIES 16
 #define GROUP_BYTES (64 * 1024)
 
-enum copy_state {
-    COPY_GOOD,
-    COPY_BAD,  // to be reported
-    COPY_NONE, // a further copy of a bad sample
-};
-
 // One copy of an input on its way.
 struct sample_copy {
     int input; // in the group
     int64_t number;
+    bool last; // of all copies of the input
     int part;
-    enum copy_state state;
-    bool no_loss; // bad, and no sample is missing by that
-    struct error error;
+    bool bad;           // cannot be made
+    bool no_loss;       // bad, and no sample is missing by that
+    struct error error; // why it is bad, of the first bad copy of the input in the group
     struct sample out;
+};
+
+// What has become of the copies of the input that is being written.
+struct copies_written {
+    uint64_t good, bad;
+    struct error why; // of the first bad one
 };
 
 struct copy_group {
@@ -69,6 +70,7 @@ struct prepare {
 
     // The writer's.
     struct classes out_classes;
+    struct copies_written written;
     struct outputs *outputs;
     struct shuffle *shuffle;
     struct prepare_counts *counts;
@@ -99,7 +101,7 @@ static int read_sample(struct prepare *p, struct sample *sample, bool *more, str
 
 static struct sample_copy *add_copy(struct copy_group *g) {
     struct sample_copy *copy = &g->copies[g->copy_count++];
-    copy->state = COPY_GOOD, copy->number = 0, copy->no_loss = false;
+    copy->bad = copy->no_loss = false, copy->number = 0, copy->last = true;
     return copy;
 }
 
@@ -108,7 +110,7 @@ static int add_bad(const struct prepare *p, struct copy_group *g, const struct e
                    struct error *err) {
     const struct sample *sample = &p->current;
     struct sample_copy *copy = add_copy(g);
-    copy->state = COPY_BAD, copy->error = *why;
+    copy->bad = true, copy->error = *why;
     copy->no_loss = inputs_passes_over(p->inputs, sample, why);
     copy->input = g->input_count;
     struct sample *in = &g->inputs[g->input_count++];
@@ -172,6 +174,7 @@ static int add_current(struct prepare *p, struct copy_group *g, struct error *er
     for (int i = 0; i < count && !status; i++) {
         struct sample_copy *copy = add_copy(g);
         copy->input = input, copy->part = p->current_part, copy->number = p->next_copy++;
+        copy->last = p->next_copy == p->copy_count;
         status = name_copy(p, copy, in, err);
     }
     g->finished += p->next_copy == p->copy_count;
@@ -248,21 +251,17 @@ static int judge_status(struct sample_copy *copy, int status, bool fatal, struct
         *err = copy->error;
         return error_context(err, "%s", copy->out.path);
     }
-    copy->state = COPY_BAD;
+    copy->bad = true;
     return STATUS_OK;
 }
 
-// Makes the input of copy `i` ready. When it cannot be used none of its copies can;
-// only the first of all is to be reported.
+// Makes the input of copy `i` ready. When it cannot be used none of its copies can.
 static int work_input(struct prepare *p, struct transform_scratch *scratch, struct copy_group *g,
                       int i, struct error *err) {
     struct sample_copy *copy = &g->copies[i];
     int status = judge_status(copy, ready_input(p, scratch, g, copy, &copy->error), false, err);
-    if (copy->state == COPY_GOOD)
-        return status;
-    copy->state = copy->number == 0 ? COPY_BAD : COPY_NONE;
     for (int k = i + 1; k < g->copy_count && g->copies[k].input == copy->input; k++)
-        g->copies[k].state = COPY_NONE;
+        g->copies[k].bad = copy->bad;
     return status;
 }
 
@@ -283,11 +282,11 @@ static int work_group(void *context, int worker, void *slot, struct error *err) 
     int ready = -1, status = STATUS_OK;
     for (int i = 0; i < g->copy_count && !status; i++) {
         struct sample_copy *copy = &g->copies[i];
-        if (copy->state == COPY_GOOD && copy->input != ready) {
+        if (!copy->bad && copy->input != ready) {
             status = work_input(p, scratch, g, i, err);
             ready = copy->input;
         }
-        if (copy->state == COPY_GOOD && !status)
+        if (!copy->bad && !status)
             status = work_copy(p, scratch, g, i, err);
     }
     return status;
@@ -320,22 +319,45 @@ static uint64_t shuffle_place(const struct prepare *p, const char *key) {
     return hash_mix(hash_mix(p->config->seed, 0x73687566), hash_bytes(key, strlen(key)));
 }
 
+static int write_good(struct prepare *p, const struct sample_copy *copy, struct error *err) {
+    p->written.good++;
+    return p->shuffle ? shuffle_put(p->shuffle, shuffle_place(p, copy->out.key), copy->part,
+                                    &copy->out, err)
+                      : write_sample(p, copy->part, &copy->out, err);
+}
+
+static int note_bad(struct prepare *p, const char *path, const struct sample_copy *copy,
+                    struct error *err) {
+    if (p->config->stop_on_error && !copy->no_loss)
+        return error_set(err, STATUS_DATA, "%s: %s", path, copy->error.text);
+    if (p->written.bad++ == 0)
+        p->written.why = copy->error;
+    return STATUS_OK;
+}
+
+// Behind the last copy of an input: counts what was skipped, and tells of it once.
+static int finish_input(struct prepare *p, const struct sample *in, struct error *err) {
+    const struct prepare_config *config = p->config;
+    struct copies_written *written = &p->written;
+    uint64_t good = written->good, bad = written->bad;
+    written->good = written->bad = 0;
+    if (!bad)
+        return STATUS_OK;
+    p->counts->skipped += good ? 0 : in->missing;
+    p->counts->copies_skipped += good ? bad : 0;
+    char some[64] = "", why[ERROR_TEXT];
+    if (good)
+        snprintf(some, sizeof some, "%llu of %llu copies: ", (unsigned long long)bad,
+                 (unsigned long long)(good + bad));
+    snprintf(why, sizeof why, "%s%.*s", some, ERROR_TEXT - (int)sizeof some, written->why.text);
+    return config->rejected ? config->rejected(config->context, in->path, why, err) : STATUS_OK;
+}
+
 static int write_copy(struct prepare *p, const struct copy_group *g, const struct sample_copy *copy,
                       struct error *err) {
-    const struct prepare_config *config = p->config;
-    if (copy->state == COPY_NONE)
-        return STATUS_OK;
-    if (copy->state == COPY_GOOD && p->shuffle)
-        return shuffle_put(p->shuffle, shuffle_place(p, copy->out.key), copy->part, &copy->out,
-                           err);
-    if (copy->state == COPY_GOOD)
-        return write_sample(p, copy->part, &copy->out, err);
-    const char *path = g->inputs[copy->input].path;
-    p->counts->skipped += g->inputs[copy->input].missing;
-    if (config->stop_on_error && !copy->no_loss)
-        return error_set(err, STATUS_DATA, "%s: %s", path, copy->error.text);
-    return config->rejected ? config->rejected(config->context, path, copy->error.text, err)
-                            : STATUS_OK;
+    const struct sample *in = &g->inputs[copy->input];
+    int status = copy->bad ? note_bad(p, in->path, copy, err) : write_good(p, copy, err);
+    return !status && copy->last ? finish_input(p, in, err) : status;
 }
 
 static void report_progress(struct prepare *p) {

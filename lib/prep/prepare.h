@@ -16,8 +16,9 @@ struct error;
 
 struct prepare_counts {
     uint64_t in;                 // samples read, good, bad and missing
-    uint64_t skipped;            // that could not be used or were missing
-    uint64_t out;                // written
+    uint64_t skipped;            // that could not be used or were missing: without any copy
+    uint64_t copies_skipped;     // of the other samples, that could not be made
+    uint64_t out;                // copies written
     uint64_t parts[SPLIT_PARTS]; // of them, in each part
     uint64_t spilled;            // bytes that the shuffle put into its temporary file
     int classes;
@@ -46,7 +47,7 @@ struct prepare_config {
     uint64_t seed;
 
     void *context; // for the functions below, called on the caller's thread; may be NULL
-    // A sample was left out. An error ends the run.
+    // A sample was left out, or some of its copies. An error ends the run.
     int (*rejected)(void *context, const char *path, const char *reason, struct error *err);
     void (*progress)(void *context, const struct prepare_counts *counts);
     bool (*stopped)(void);

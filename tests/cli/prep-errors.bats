@@ -82,6 +82,37 @@ END
     cmp 1.arec 4.arec
 }
 
+@test "copies that cannot be made are counted beside the samples, and a sample is named once" {
+    adam-prep draw 40 -q -o d.arec
+    local copies threads in out skipped lost account='^adam-prep: ([0-9]+) in, ([0-9]+) out, ([0-9]+) skipped, ([0-9]+) copies skipped, 10 classes'
+    for copies in 3 37; do
+        for threads in 1 4; do
+            run_status 1 adam-prep d.arec --copies $copies --ops 'crop 1000 p=0.5' --shuffle -t $threads \
+                --reject bad$threads.tsv -o $threads.arec -f
+            [[ "${stderr##*$'\n'}" =~ $account ]]
+            read -r in out skipped lost <<<"${BASH_REMATCH[*]:1}"
+            [ "$in" -eq 40 ]
+            [ "$((out + lost))" -eq "$(((in - skipped) * copies))" ]
+        done
+        cmp 1.arec 4.arec
+        cmp bad1.tsv bad4.tsv
+        [ "$(stat_of 1.arec .samples)" -eq "$out" ]
+        # Each sample stands there once, and with how many of its copies.
+        [ "$(cut -f1 bad1.tsv | uniq -d)" = "" ]
+        [ "$(awk -F '\t' -v all=$copies '$2 ~ "^[0-9]+ of " all " copies: crop" { n += $2 + 0 } END { print n }' bad1.tsv)" -eq "$lost" ]
+        [ "$(grep -c $'\tcrop' bad1.tsv)" -eq "$skipped" ]
+        [ "$(keys 1.arec | sed 's/-.*//' | sort -u | wc -l)" -eq "$((in - skipped))" ]
+        if [ "$copies" -eq 3 ]; then [ "$skipped" -gt 0 ]; fi # all of its copies, now and then
+    done
+    # Pictures that never suit are samples, whatever the copies.
+    make_photos
+    run_status 1 adam-prep photos/ --copies 4 --ops 'crop 43x30' --reject bad.tsv -o x.arec
+    [[ "$stderr" = *"16 in, 28 out, 9 skipped, 3 classes"* ]]
+    [ "$(wc -l <bad.tsv)" -eq 9 ]
+    run_status 65 adam-prep d.arec --copies 3 --ops 'crop 1000 p=0.5' --on-error stop -o x.arec -f
+    [[ "$stderr" = *"d.arec: record "*": crop"* ]]
+}
+
 @test "nothing usable is an error, not an empty success" {
     mkdir -p photos/ant
     echo x >photos/ant/a.jpg
