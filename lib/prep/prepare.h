@@ -34,7 +34,8 @@ struct prepare_config {
     const struct ops *test_ops; // for the other parts; NULL: none
     int64_t copies;             // of each sample of part 0
     bool stratify;              // each part gets its share of every class
-    bool balance;               // more copies of the samples of smaller classes of part 0
+    bool balance;               // more copies of the samples of smaller classes of part 0, as they
+                                // are before any is decoded
     const char *name;           // pattern for keys; NULL: see copies_name
     bool shuffle;
     uint64_t memory; // for the shuffle, in bytes

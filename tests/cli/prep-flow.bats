@@ -55,6 +55,15 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
     diff ants - <<<$'5\n5\n6'
     adam-prep photos/ -q -o - | adam-prep - --balance --copies 2 --ops 'rotate 10' -o piped.arec
     cmp even.arec piped.arec
+    # Damaged pictures are counted with the others, and nothing takes their place.
+    mkdir -p set/a set/b
+    for name in 0 1 2 3 4 5; do
+        cp photos/cow/$name.* set/a/
+        if [ $name -lt 3 ]; then cp photos/cow/$name.* set/b/; else head -c 400 photos/cow/6.jpg >set/b/$name.jpg; fi
+    done
+    run_status 1 adam-prep set/ --balance -o cut.arec
+    [[ "$stderr" = *"12 in, 9 out, 3 skipped"* ]]
+    [ "$(stat_of cut.arec '[.classes[].samples] | join(" ")')" = '6 3' ]
     # A temporary file that cannot be made is named.
     run_status 74 env TMPDIR=nowhere bash -c 'adam-prep photos/ -q -o - | adam-prep - --balance -o x.arec'
     [[ "$stderr" = *nowhere* ]]
