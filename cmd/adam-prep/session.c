@@ -1,6 +1,7 @@
 #include "adam-prep/session.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,6 +32,22 @@ int session_rejected(void *context, const char *path, const char *reason, struct
     return s->reject ? reject_put(s->reject, path, reason, err) : STATUS_OK;
 }
 
+// The thread that reads says it; a line waits for the end, so that it does not stand within the
+// progress line of another thread.
+static void keep_note(void *self, const char *text) {
+    struct session *s = self;
+    char line[ERROR_TEXT];
+    printable_copy(line, sizeof line, text, strlen(text));
+    grow_format(&s->notes, "%s\n", line);
+}
+
+static void say_notes(struct session *s) {
+    char *notes = grow_take(&s->notes);
+    for (char *rest = notes, *line; rest && (line = strsep(&rest, "\n")) && rest;)
+        progress_say(&s->progress, PROGRAM, line);
+    free(notes);
+}
+
 // ---- inputs and outputs ----
 
 static enum label_from label_from_word(const char *word) {
@@ -41,8 +58,7 @@ static enum label_from label_from_word(const char *word) {
                                      : LABEL_NO;
 }
 
-struct inputs_config session_inputs(const struct session *s, const char *const *paths,
-                                    size_t count) {
+struct inputs_config session_inputs(struct session *s, const char *const *paths, size_t count) {
     const struct options *o = s->options;
     return (struct inputs_config){
         .paths = paths,
@@ -58,7 +74,7 @@ struct inputs_config session_inputs(const struct session *s, const char *const *
                 .label_from = label_from_word(o->label_from),
                 .separator = o->null ? 0 : '\n',
                 .max_bytes = o->max_bytes,
-                .hooks = {.stop = talk_stop},
+                .hooks = {s, talk_stop, keep_note},
                 .decode =
                     {
                         .max_pixels = (uint64_t)o->max_pixels,
@@ -157,6 +173,7 @@ int session_start(struct session *s, struct error *err) {
 
 int session_end(struct session *s, int status, struct error *err) {
     progress_clear(&s->progress);
+    say_notes(s);
     int closed = reject_close(s->reject, status ? NULL : err);
     ops_free(s->ops);
     ops_free(s->test_ops);

@@ -6,6 +6,7 @@
 #include "cli/option.h"
 #include "cli/progress.h"
 #include "cli/talk.h"
+#include "core/grow.h"
 #include "prep/inputs.h"
 #include "prep/reject.h"
 #include "sample/split.h"
@@ -49,6 +50,7 @@ struct session {
     struct reject *reject;
     struct progress progress;
     uint64_t rejected;
+    struct grow notes; // lines of the inputs, for the end
     double started;
 };
 
@@ -58,8 +60,7 @@ int session_start(struct session *s, struct error *err);
 int session_end(struct session *s, int status, struct error *err);
 
 // Inputs of the options and the command line; they must be there, and no terminal.
-struct inputs_config session_inputs(const struct session *s, const char *const *paths,
-                                    size_t count);
+struct inputs_config session_inputs(struct session *s, const char *const *paths, size_t count);
 int session_check_inputs(const struct inputs_config *inputs, const char *command,
                          struct error *err);
 int session_need_output(const struct session *s, const char *command, struct error *err);

@@ -104,10 +104,12 @@ static int open_next_input(struct inputs *inputs, struct error *err) {
     if (kept->kept)
         kept->from = park_end(inputs->park);
     const char *path = input_path(inputs, inputs->at);
-    const struct source_options *options = &inputs->config.source;
+    struct source_options options = inputs->config.source;
+    if (inputs->rewound)
+        options.hooks.say = NULL; // it is said already
     return inputs->at < inputs->config.path_count
-               ? source_open(&inputs->source, path, options, source_classes(inputs), err)
-               : source_open_list(&inputs->source, path, options, source_classes(inputs), err);
+               ? source_open(&inputs->source, path, &options, source_classes(inputs), err)
+               : source_open_list(&inputs->source, path, &options, source_classes(inputs), err);
 }
 
 // A kept sample is the reason why it is bad (empty: it is good), a zero byte, how many

@@ -1,6 +1,7 @@
 // Tar archives: members "key.jpg" and "key.cls" side by side are one sample,
 // "Each group of files with the same basename (up to the first dot)" in the
-// words of WebDataset; without a label member the parent folder is the class.
+// words of WebDataset (but see tar_group.h); without a label member the parent
+// folder is the class.
 #include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,32 +11,19 @@
 #include "core/mem.h"
 #include "sample/keyset.h"
 #include "sample/source_kind.h"
+#include "sample/tar_group.h"
 #include "store/tar.h"
 
-enum { TEXT_MAX = CLASS_NAME_MAX + 2, KEY_MAX = 65535 };
-
-enum member_kind {
-    MEMBER_OTHER,
-    MEMBER_PICTURE,
-    MEMBER_CLASS,
-    MEMBER_TEXT,
-    MEMBER_ORIGINAL,
-    MEMBER_KINDS
-};
-
-// The sample whose members are being read.
-struct tar_sample {
-    char *key;
-    struct sample sample;
-    char text[TEXT_MAX];
-    bool have[MEMBER_KINDS];
-    bool text_good;
-};
+enum { KEY_MAX = 65535 };
 
 struct tar_source {
     struct tar_reader *tar;
     struct keyset seen;
-    struct tar_sample current;
+    struct tar_sample current; // whose members are being read
+    struct tar_group group;
+    // A report that comes behind the samples that wait, and why; of STATUS_OK there is none.
+    struct sample report;
+    struct error why;
     struct tar_member member;
     bool pending; // `member` is not looked at yet
     bool ended;
@@ -60,8 +48,9 @@ static void close_tar(struct source *source) {
         return;
     tar_reader_close(state->tar);
     keyset_free(&state->seen);
-    free(state->current.key);
-    sample_free(&state->current.sample);
+    tar_sample_free(&state->current);
+    tar_group_free(&state->group);
+    sample_free(&state->report);
     free(state);
 }
 
@@ -70,10 +59,10 @@ static const char *base_of(const char *name) {
     return slash ? slash + 1 : name;
 }
 
-// What a member is to its sample: by what follows the first dot of its base name.
-static enum member_kind kind_of(const char *name) {
-    const char *base = base_of(name), *dot = strchr(base, '.');
-    if (!dot || dot == base)
+// What a member is to its sample: by what follows the last dot of its base name.
+static enum tar_member_kind kind_of(const char *name) {
+    const char *base = base_of(name), *dot = strrchr(base, '.');
+    if (!dot || base[0] == '.')
         return MEMBER_OTHER;
     if (!strcmp(dot, ".cls"))
         return MEMBER_CLASS;
@@ -81,7 +70,12 @@ static enum member_kind kind_of(const char *name) {
         return MEMBER_TEXT;
     if (!strcmp(dot, ".original"))
         return MEMBER_ORIGINAL;
-    return !strchr(dot + 1, '.') && source_picture_name(base) ? MEMBER_PICTURE : MEMBER_OTHER;
+    return source_picture_name(base) ? MEMBER_PICTURE : MEMBER_OTHER;
+}
+
+// Whether a key, a name up to its last dot, has dots itself.
+static bool has_dots(const char *key) {
+    return strchr(base_of(key), '.') != NULL;
 }
 
 // Whether some part of the path is "..".
@@ -92,17 +86,6 @@ static bool has_parent_part(const char *name) {
             return true;
     }
     return false;
-}
-
-// The key of a member: its name up to the first dot of the base name.
-static int key_of(struct sample *sample, const char *name, struct error *err) {
-    int status = source_key_of(sample, name, err);
-    if (!status) {
-        char *dot = strchr((char *)base_of(sample->key), '.');
-        if (dot)
-            *dot = 0;
-    }
-    return status;
 }
 
 static int member_path(struct source *source, struct sample *sample, struct error *err) {
@@ -163,7 +146,7 @@ static int read_picture(struct source *source, struct sample *sample, struct err
 }
 
 // A class name or number, alone on its line.
-static int read_text(struct source *source, struct sample *sample, enum member_kind kind,
+static int read_text(struct source *source, struct sample *sample, enum tar_member_kind kind,
                      struct error *err) {
     struct tar_source *state = source->state;
     struct tar_sample *current = &state->current;
@@ -171,7 +154,7 @@ static int read_text(struct source *source, struct sample *sample, enum member_k
     current->have[kind] = true;
     if (kind == MEMBER_TEXT && current->have[MEMBER_CLASS])
         return STATUS_OK;
-    int status = tar_reader_read(state->tar, current->text, TEXT_MAX - 1, &got, err);
+    int status = tar_reader_read(state->tar, current->text, TAR_TEXT_MAX - 1, &got, err);
     if (status)
         return report_cut(source, sample, status, err);
     while (got > 0 && isspace((unsigned char)current->text[got - 1]))
@@ -224,7 +207,7 @@ static int begin_current(struct source *source, const char *key, struct error *e
     return sample_original(&current->sample, "", err);
 }
 
-static int add_member(struct source *source, struct sample *sample, enum member_kind kind,
+static int add_member(struct source *source, struct sample *sample, enum tar_member_kind kind,
                       struct error *err) {
     struct tar_source *state = source->state;
     if (state->current.have[kind])
@@ -237,76 +220,171 @@ static int add_member(struct source *source, struct sample *sample, enum member_
                                    : read_text(source, sample, kind, err);
 }
 
-static int label_current(struct source *source, struct sample *sample, struct error *err) {
-    struct tar_source *state = source->state;
-    struct tar_sample *current = &state->current;
+static int label_of(struct source *source, struct sample *sample, const struct tar_sample *of,
+                    struct error *err) {
     enum label_from from = source->options.label_from;
     if (from == LABEL_NO)
         return STATUS_OK;
     const char *name = sample->path + strlen(stream_name(source->stream)) + 2;
-    bool labelled =
-        from == LABEL_DEFAULT && (current->have[MEMBER_CLASS] || current->have[MEMBER_TEXT]);
+    bool labelled = from == LABEL_DEFAULT && (of->have[MEMBER_CLASS] || of->have[MEMBER_TEXT]);
     if (!labelled)
         return source_label_parent(source, sample, name, err);
-    if (!current->text_good)
+    if (!of->text_good)
         return error_set(err, STATUS_DATA, "its label is no class name on one line");
-    return source_label_text(source, sample, current->text, err);
+    return source_label_text(source, sample, of->text, err);
 }
 
-// Hands out the current sample, which is empty afterwards.
-static int give_sample(struct source *source, struct sample *sample, struct error *err) {
-    struct tar_source *state = source->state;
-    sample_swap(sample, &state->current.sample);
+// Hands out a sample that is complete.
+static int give_sample(struct source *source, struct sample *sample, struct tar_sample *complete,
+                       struct error *err) {
+    sample_swap(sample, &complete->sample);
     sample->missing = 1;
-    int status = sample_key(sample, state->current.key, err);
+    int status = sample_key(sample, complete->key, err);
     if (!status)
-        status = label_current(source, sample, err);
-    memset(state->current.have, 0, sizeof state->current.have);
+        status = label_of(source, sample, complete, err);
     return status == STATUS_DATA ? source_skipped(err) : status;
 }
 
-// Looks at the pending member. *done when a sample or a report is ready.
-static int take_member(struct source *source, struct sample *sample, bool *done,
-                       struct error *err) {
+// The samples that wait come before a report on what is behind them.
+static void keep_report(struct tar_source *state, struct sample *sample, const struct error *why) {
+    tar_group_end(&state->group);
+    sample_swap(&state->report, sample);
+    state->why = *why;
+}
+
+// What waits and need not any longer: a sample, or a report. *done when there is one.
+static int give_waiting(struct source *source, struct sample *sample, bool *done,
+                        struct error *err) {
     struct tar_source *state = source->state;
-    struct tar_sample *current = &state->current;
-    enum member_kind kind = kind_of(state->member.name);
-    state->pending = false;
-    if (state->member.folder)
-        return STATUS_OK;
+    struct tar_sample *complete = tar_group_take(&state->group);
     *done = true;
-    if (state->member.other) {
-        char why[64];
-        snprintf(why, sizeof why, "is %s", state->member.other);
-        return refuse_member(source, sample, why, err);
-    }
-    *done = kind != MEMBER_OTHER;
+    if (complete)
+        return give_sample(source, sample, complete, err);
+    *done = state->why.status != STATUS_OK;
     if (!*done)
         return STATUS_OK;
-    if (has_parent_part(state->member.name))
-        return refuse_member(source, sample, "a name with '..' in it", err);
-    int status = key_of(sample, state->member.name, err);
+    sample_swap(sample, &state->report);
+    *err = state->why;
+    state->why.status = STATUS_OK;
+    return STATUS_SKIPPED;
+}
+
+// The current sample waits, if it has a picture; another one can begin.
+static void finish_current(struct tar_source *state) {
+    if (state->current.have[MEMBER_PICTURE])
+        tar_group_put(&state->group, &state->current);
+}
+
+// A member with a single dot makes those with further dots its parts.
+static int join_group(struct tar_source *state, struct error *err) {
+    finish_current(state);
+    return tar_group_join(&state->group, err);
+}
+
+// Makes the group that a key is in the one that is read. *ready when samples that are complete
+// by that must be given first.
+static int enter_group(struct tar_source *state, const char *key, bool *ready, struct error *err) {
+    int status = STATUS_OK;
+    if (!tar_group_has(&state->group, key)) {
+        finish_current(state);
+        *ready = tar_group_end(&state->group);
+        if (!*ready)
+            status = tar_group_begin(&state->group, key, err);
+    }
+    if (status || *ready || has_dots(key) || state->group.reading != GROUP_OPEN)
+        return status;
+    return join_group(state, err);
+}
+
+// A member with further dots in the group of a sample that it is a part of.
+static int leave_out(struct source *source, struct sample *sample, enum tar_member_kind kind,
+                     struct error *err) {
+    struct tar_source *state = source->state;
+    if (kind != MEMBER_PICTURE)
+        return STATUS_OK;
+    int status = member_path(source, sample, err);
+    return status ? status : tar_group_leave_out(&state->group, sample->path, err);
+}
+
+// Adds the member that is being looked at to the sample with its key, sample->key, unless samples
+// before it are to be given first: then it is looked at again.
+static int take_part(struct source *source, struct sample *sample, enum tar_member_kind kind,
+                     struct error *err) {
+    struct tar_source *state = source->state;
+    struct tar_sample *current = &state->current;
+    bool ready = false;
+    int status = enter_group(state, sample->key, &ready, err);
     if (status)
         return status;
+    if (!ready && has_dots(sample->key) && state->group.reading == GROUP_PARTS)
+        return leave_out(source, sample, kind, err);
     bool same = current->key && !strcmp(current->key, sample->key);
-    if (!same && current->have[MEMBER_PICTURE]) {
-        state->pending = true;
-        return give_sample(source, sample, err);
+    if (!ready && !same) {
+        finish_current(state);
+        ready = state->group.reading != GROUP_OPEN && state->group.count > 0;
     }
-    *done = false;
+    state->pending = ready;
+    if (ready)
+        return STATUS_OK;
     if (!same)
         status = begin_current(source, sample->key, err);
     return status ? status : add_member(source, sample, kind, err);
 }
 
-// The last sample; and whether the archive is whole.
+// Looks at the pending member.
+static int take_member(struct source *source, struct sample *sample, struct error *err) {
+    struct tar_source *state = source->state;
+    const char *name = state->member.name, *base = base_of(name);
+    enum tar_member_kind kind = kind_of(name);
+    state->pending = false;
+    if (state->member.folder)
+        return STATUS_OK;
+    if (state->member.other) {
+        char why[64];
+        snprintf(why, sizeof why, "is %s", state->member.other);
+        return refuse_member(source, sample, why, err);
+    }
+    if (kind == MEMBER_OTHER && (base[0] == '.' || !strchr(base, '.')))
+        return STATUS_OK;
+    if (kind != MEMBER_OTHER && has_parent_part(name))
+        return refuse_member(source, sample, "a name with '..' in it", err);
+    int status = source_key_of(sample, name, err);
+    if (status || kind != MEMBER_OTHER)
+        return status ? status : take_part(source, sample, kind, err);
+    if (has_dots(sample->key))
+        return STATUS_OK;
+    if (!tar_group_has(&state->group, sample->key))
+        return tar_group_see(&state->group, sample->key, err);
+    return state->group.reading == GROUP_OPEN ? join_group(state, err) : STATUS_OK;
+}
+
+// Tells the user, once, of pictures that are no samples.
+static void tell_left_out(struct source *source) {
+    struct tar_source *state = source->state;
+    const struct source_hooks *hooks = &source->options.hooks;
+    const char *archive = stream_name(source->stream);
+    uint64_t count = state->group.left_out;
+    char text[ERROR_TEXT];
+    state->group.left_out = 0;
+    if (count == 0 || !hooks->say)
+        return;
+    snprintf(text, sizeof text,
+             "skipped %.900s: %llu picture%s such as %.900s, further parts of other samples",
+             archive, (unsigned long long)count, count == 1 ? "" : "s",
+             state->group.example + strlen(archive) + 2);
+    hooks->say(hooks->self, text);
+}
+
+// The last samples; and whether the archive is whole.
 static int end_archive(struct source *source, struct sample *sample, bool *more,
                        struct error *err) {
     struct tar_source *state = source->state;
-    if (state->current.have[MEMBER_PICTURE]) {
+    finish_current(state);
+    if (tar_group_end(&state->group)) {
         state->some = true;
-        return give_sample(source, sample, err);
+        return give_sample(source, sample, tar_group_take(&state->group), err);
     }
+    tell_left_out(source);
     if (!state->some)
         return error_set(err, STATUS_DATA, "%s: no pictures in this archive",
                          stream_name(source->stream));
@@ -323,26 +401,34 @@ static int end_archive(struct source *source, struct sample *sample, bool *more,
                            (unsigned long long)stream_offset(source->stream));
 }
 
+// The next member, or the end, also where the archive is cut off.
+static int next_member(struct tar_source *state, struct error *err) {
+    int status = tar_reader_next(state->tar, &state->member, &state->pending, err);
+    state->cut = status == STATUS_DATA && tar_reader_cut(state->tar);
+    if (status && !state->cut)
+        return status;
+    state->ended = state->cut || !state->pending;
+    state->pending = !state->ended;
+    return STATUS_OK;
+}
+
 static int tar_next(struct source *source, struct sample *sample, bool *more, struct error *err) {
     struct tar_source *state = source->state;
-    bool done = false;
-    int status = STATUS_OK;
-    while (!done && !status) {
-        if (!state->pending && !state->ended) {
-            status = tar_reader_next(state->tar, &state->member, &state->pending, err);
-            state->cut = status == STATUS_DATA && tar_reader_cut(state->tar);
-            if (status && !state->cut)
-                return status;
-            status = STATUS_OK;
-            state->ended = state->cut || !state->pending;
-            state->pending = !state->ended;
-        }
-        if (state->ended)
+    for (;;) {
+        bool done;
+        int status = give_waiting(source, sample, &done, err);
+        if (!status && !done && !state->pending && !state->ended)
+            status = next_member(state, err);
+        if (!status && !done && state->ended)
             return end_archive(source, sample, more, err);
-        status = take_member(source, sample, &done, err);
+        if (!status && !done)
+            status = take_member(source, sample, err);
         state->some = state->some || done || status;
+        if (status == STATUS_SKIPPED && !done && state->group.count > 0)
+            keep_report(state, sample, err);
+        else if (done || status)
+            return status;
     }
-    return status;
 }
 
 const struct source_kind source_tar = {

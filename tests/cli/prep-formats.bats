@@ -173,6 +173,35 @@ END
     gzip -dc own.tar.gz | cmp - set.tar
 }
 
+@test "tar: dots in names of pictures; parts of other samples are counted, by all programs" {
+    adam-prep draw 20 -q -o set/
+    mkdir -p dots/{a,b}
+    cp set/0/*.png dots/a/ && cp set/1/*.png dots/b/
+    rename_all() {
+        local n=0 file
+        for file in dots/*/*.png; do mv "$file" "$(dirname "$file")/photo.$((n += 1)).png"; done
+    }
+    rename_all
+    tar --sort=name -C dots -cf dots.tar a b
+    run_ok adam-prep dots.tar -o x.arec
+    [[ "$stderr" = *"4 in, 4 out, 0 skipped, 2 classes"* && "$stderr" != *"parts"* ]]
+    run_ok adam-prep dots/ -o y.arec
+    cmp x.arec y.arec
+    # One with a part that WebDataset reads beside the picture.
+    tar --sort=name -C set -cf parts.tar 0 1
+    mkdir members && tar xf parts.tar -C members
+    for file in members/*/*.png; do cp "$file" "${file%.png}.seg.png"; done
+    tar --sort=name -C members -cf parts.tar 0 1
+    said="skipped parts.tar: 4 pictures such as 0/"
+    run_ok adam-prep parts.tar --balance -o z.arec
+    [ "$(grep -c "$said" <<<"$stderr")" -eq 1 ]
+    [ "$(stat_of z.arec .samples)" -eq 4 ]
+    run_ok adam-prep parts.tar --on-error stop -q -o again.arec
+    [ -z "$stderr" ]
+    run_ok adam-worker --model "$ROOT/examples/digits.net" --data parts.tar --epochs 1 --out run/
+    [[ "$stderr" = *"$said"* ]]
+}
+
 @test "PNM streams: from netpbm, plain and raw, many in one; and to netpbm" {
     make_photos
     for i in 1 3 5 7; do pngtopam photos/cow/$i.png; done >four.ppm

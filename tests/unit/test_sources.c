@@ -277,6 +277,36 @@ static void test_cifar(struct tap *tap) {
     });
 }
 
+// What a source told the user.
+struct told {
+    int lines;
+    char last[512];
+};
+
+static void hear(void *self, const char *text) {
+    struct told *told = self;
+    told->lines++;
+    snprintf(told->last, sizeof told->last, "%s", text);
+}
+
+// Whether reading gives these samples and nothing else, each as "KEY CLASS".
+static bool has_samples(const char *name, const char *wanted) {
+    struct account account = account_of(in(folder, name), NULL);
+    char got[1024] = "";
+    size_t n = 0;
+    for (char *at = account.text, *line; (line = strsep(&at, "\n")) && *line;) {
+        char *shape = strstr(line, " 1x");
+        if (shape)
+            *shape = 0;
+        n += (size_t)snprintf(got + n, sizeof got - n, "%s%s", n ? "," : "", line);
+    }
+    bool same = !account.status && !strcmp(got, wanted);
+    if (!same)
+        printf("# %s gives %s\n", name, got);
+    account_free(&account);
+    return same;
+}
+
 static void test_tar(struct tap *tap) {
     struct wanted named = {6, 1, 4, 5, "s/%03d", "class %d", false}, numbered = named;
     struct wanted parent = named, rgb = named;
@@ -318,6 +348,25 @@ static void test_tar(struct tap *tap) {
             "tar('nothing.tar', lambda t: member(t, 'a/data_batch_1.bin', b'x'))\n"
             "tar('zeros.tar', lambda t: (member(t, '1.cls', b'007'), member(t, '1.png', png(0, 1, "
             "1, 1))))\n"
+            "def names(name, *names):\n"
+            "    def fill(t):\n"
+            "        for i, n in enumerate(names):\n"
+            "            cls = n.endswith('.cls')\n"
+            "            member(t, n, n.split('.')[-2].encode() if cls else png(i, 4, 5, 1))\n"
+            "    tar(name, fill)\n"
+            "names('dots.tar', 'cat/photo.1.png', 'cat/photo.2.png', 'dog/x.png', "
+            "'dog/a.b.c.JPG')\n"
+            "names('dotted.tar', 'a.x.cls', 'a.x.png', 'a.y.png', 'a.y.cls')\n"
+            "names('many.tar', *['m/f.%03d.png' % i for i in range(100)], 'm/f.png', 'm/f.x.png')\n"
+            "names('parts.tar', 's/one.depth.png', 's/one.cls', 's/one.mask.png', 's/one.png',\n"
+            "    's/one.seg.png', 's/two.json', 's/two.png', 's/two.seg.png', 's/two.seg.json',\n"
+            "    's/three.depth.png', 's/three.png', 'views.json', 'views.0.png', 'views.1.png',\n"
+            "    'b.0.png', 'b.1.png')\n"
+            "def spoilt(t):\n"
+            "    for i, n in enumerate(('1', '2', '3')):\n"
+            "        member(t, 'k/p.%s.png' % n, b'' if n == '3' else png(i, 4, 5, 1))\n"
+            "    member(t, 'k/p.4.png', png(3, 4, 5, 1))\n"
+            "tar('spoilt.tar', spoilt)\n"
             "open('none', 'wb')\n"));
     TEST(tap, "tar with key.png and key.cls: names, numbers, every dialect", {
         CHECK(tap, gives(in(folder, "named.tar"), NULL, &named));
@@ -336,6 +385,39 @@ static void test_tar(struct tap *tap) {
         struct source_options from = {.label_from = LABEL_PARENT};
         struct account account = account_of(in(folder, "named.tar"), &from);
         CHECK(tap, !strncmp(account.text, "s/000 s 1x4x5 u8 ", 17));
+        account_free(&account);
+    });
+    TEST(tap, "a picture with dots in its name is a sample, unless its key has parts without", {
+        CHECK(tap,
+              has_samples("dots.tar", "cat/photo.1 cat,cat/photo.2 cat,dog/x dog,dog/a.b.c dog"));
+        CHECK(tap, has_samples("dotted.tar", "a.x x,a.y y"));
+        CHECK(tap, has_samples("parts.tar", "s/one s/one,s/two s,s/three s,b.0 -,b.1 -"));
+        struct account account = account_of(in(folder, "many.tar"), NULL);
+        CHECK_INT(tap, account.samples, 102);
+        CHECK(tap, strstr(account.text, "\nm/f m 1x4x5") && strstr(account.text, "\nm/f.x m 1x4"));
+        account_free(&account);
+    });
+    TEST(tap, "what is bad among them is told in its place", {
+        struct account account = account_of(in(folder, "spoilt.tar"), NULL);
+        const char *two = strstr(account.text, "\nk/p.2 k"),
+                   *bad = strstr(account.text, "is empty");
+        const char *four = strstr(account.text, "\nk/p.4 k");
+        CHECK(tap, two && bad && four && two < bad && bad < four);
+        CHECK_INT(tap, account.samples, 3);
+        CHECK_INT(tap, account.skipped, 1);
+        account_free(&account);
+    });
+    TEST(tap, "pictures that are parts of another's key are counted, and one is named", {
+        struct told told = {0};
+        struct source_options options = {.hooks = {&told, NULL, hear}};
+        struct account account = account_of(in(folder, "parts.tar"), &options);
+        CHECK_INT(tap, account.samples, 5);
+        CHECK_INT(tap, told.lines, 1);
+        CHECK(tap, strstr(told.last, "parts.tar: 7 pictures such as s/one.depth.png"));
+        account_free(&account);
+        told.lines = 0;
+        account = account_of(in(folder, "dots.tar"), &options);
+        CHECK_INT(tap, told.lines, 0);
         account_free(&account);
     });
     TEST(tap, "archives joined with cat are read one behind the other", {
