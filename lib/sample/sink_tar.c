@@ -1,5 +1,6 @@
 // Tar with two members a sample, "key.png" and "key.cls", as WebDataset has it; a
-// copy has a third, "key.original", with the key of its original.
+// copy has a third, "key.original", with the key of its original. A sample without a
+// class has no "key.cls", or an empty one where its folder would be read as a class.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -72,10 +73,16 @@ static int put_original(struct sink *sink, const struct sample *sample, const ch
     return status;
 }
 
+static int put_class(struct tar_sink *state, const char *key, const char *class,
+                     struct error *err) {
+    if (!class && !strchr(key, '/'))
+        return STATUS_OK;
+    return put_member(state, key, "cls", class ? class : "", class ? strlen(class) : 0, err);
+}
+
 static int put_sample(struct sink *sink, const struct sample *sample, const char *key,
                       struct error *err) {
     struct tar_sink *state = sink->state;
-    const char *name = sink_class(sink, sample);
     const void *data;
     size_t size;
     enum codec codec;
@@ -87,8 +94,8 @@ static int put_sample(struct sink *sink, const struct sample *sample, const char
         status = error_set(err, STATUS_DATA, "%s: key '%s' comes twice", sink->path, key);
     if (!status)
         status = put_member(state, key, codec_extension(codec), data, size, err);
-    if (!status && name)
-        status = put_member(state, key, "cls", name, strlen(name), err);
+    if (!status)
+        status = put_class(state, key, sink_class(sink, sample), err);
     return status ? status : put_original(sink, sample, key, err);
 }
 

@@ -145,7 +145,7 @@ static int read_picture(struct source *source, struct sample *sample, struct err
     return STATUS_OK;
 }
 
-// A class name or number, alone on its line.
+// A class name or number, alone on its line; nothing says that there is no class.
 static int read_text(struct source *source, struct sample *sample, enum tar_member_kind kind,
                      struct error *err) {
     struct tar_source *state = source->state;
@@ -160,6 +160,7 @@ static int read_text(struct source *source, struct sample *sample, enum tar_memb
     while (got > 0 && isspace((unsigned char)current->text[got - 1]))
         got--;
     current->text[got] = 0;
+    current->text_empty = got == 0;
     current->text_good = got > 0 && got <= CLASS_NAME_MAX && strlen(current->text) == got;
     return STATUS_OK;
 }
@@ -229,6 +230,8 @@ static int label_of(struct source *source, struct sample *sample, const struct t
     bool labelled = from == LABEL_DEFAULT && (of->have[MEMBER_CLASS] || of->have[MEMBER_TEXT]);
     if (!labelled)
         return source_label_parent(source, sample, name, err);
+    if (of->text_empty)
+        return STATUS_OK;
     if (!of->text_good)
         return error_set(err, STATUS_DATA, "its label is no class name on one line");
     return source_label_text(source, sample, of->text, err);

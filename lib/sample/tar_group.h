@@ -26,7 +26,7 @@ struct tar_sample {
     struct sample sample;
     char text[TAR_TEXT_MAX];
     bool have[MEMBER_KINDS];
-    bool text_good;
+    bool text_good, text_empty;
 };
 
 enum tar_group_reading {

@@ -202,6 +202,23 @@ END
     [[ "$stderr" = *"$said"* ]]
 }
 
+@test "tar: samples without a class have none when they are read again" {
+    adam-prep draw 20 -q -o set/
+    run_ok adam-prep set/ --label-from none -o none.tar
+    [ "$(stat_of none.tar '[.samples, .unlabelled, (.classes | length)] | join(" ")')" = "20 20 0" ]
+    # The keys and the pictures are the same; without a folder in the key there is no .cls.
+    run_ok adam-prep none.tar -o back.arec
+    run_ok adam-prep set/ --label-from none -o plain.arec
+    cmp back.arec plain.arec
+    run_ok adam-prep plain.arec --name '{number}' -o flat.tar
+    [ "$(tar tf flat.tar | grep -c '\.cls$')" -eq 0 ]
+    [ "$(stat_of flat.tar .unlabelled)" -eq 20 ]
+    # Among samples that have one.
+    mv set/0/*.png set/
+    run_ok adam-prep set/ -o some.tar
+    [ "$(stat_of some.tar '[.unlabelled, .classes[].samples] | join(" ")')" = "2 0 2 2 2 2 2 2 2 2 2" ]
+}
+
 @test "PNM streams: from netpbm, plain and raw, many in one; and to netpbm" {
     make_photos
     for i in 1 3 5 7; do pngtopam photos/cow/$i.png; done >four.ppm

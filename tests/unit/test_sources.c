@@ -367,7 +367,15 @@ static void test_tar(struct tap *tap) {
             "        member(t, 'k/p.%s.png' % n, b'' if n == '3' else png(i, 4, 5, 1))\n"
             "    member(t, 'k/p.4.png', png(3, 4, 5, 1))\n"
             "tar('spoilt.tar', spoilt)\n"
+            "def texts(name, *members):\n"
+            "    def fill(t):\n"
+            "        for i, (n, text) in enumerate(members):\n"
+            "            member(t, n, text.encode() if text is not None else png(i, 4, 5, 1))\n"
+            "    tar(name, fill)\n"
+            "texts('empty.tar', ('d/1.cls', ''), ('d/1.png', None), ('d/2.png', None))\n"
             "open('none', 'wb')\n"));
+    TEST(tap, "an empty .cls is no class",
+         { CHECK(tap, has_samples("empty.tar", "d/1 -,d/2 d")); });
     TEST(tap, "tar with key.png and key.cls: names, numbers, every dialect", {
         CHECK(tap, gives(in(folder, "named.tar"), NULL, &named));
         CHECK(tap, gives(in(folder, "pax.tar"), NULL, &named));
