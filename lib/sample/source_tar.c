@@ -2,7 +2,6 @@
 // "Each group of files with the same basename (up to the first dot)" in the
 // words of WebDataset (but see tar_group.h); without a label member the parent
 // folder is the class.
-#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,7 +156,7 @@ static int read_text(struct source *source, struct sample *sample, enum tar_memb
     int status = tar_reader_read(state->tar, current->text, TAR_TEXT_MAX - 1, &got, err);
     if (status)
         return report_cut(source, sample, status, err);
-    while (got > 0 && isspace((unsigned char)current->text[got - 1]))
+    while (got > 0 && (current->text[got - 1] == '\n' || current->text[got - 1] == '\r'))
         got--;
     current->text[got] = 0;
     current->text_empty = got == 0;

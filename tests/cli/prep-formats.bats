@@ -219,6 +219,20 @@ END
     [ "$(stat_of some.tar '[.unlabelled, .classes[].samples] | join(" ")')" = "2 0 2 2 2 2 2 2 2 2 2" ]
 }
 
+@test "tar: classes whose names differ in a space stay two, numbers are counted; folders keep both" {
+    adam-prep draw 40 -q -o set/
+    mkdir -p spaces numbers
+    mv set/1 spaces/cat && mv set/2 'spaces/cat '
+    mv set/3 numbers/1 && mv set/4 numbers/2 && mv set/5 numbers/10
+    local table='[.classes[].name] | join(",")'
+    run_ok adam-prep spaces/ -o spaces.tar
+    [ "$(stat_of spaces.tar "$table")" = 'cat,cat ' ]
+    run_ok adam-prep numbers/ -o numbers.tar
+    [ "$(stat_of numbers.tar "$table")" = 0,1,2,3,4,5,6,7,8,9,10 ]
+    run_ok adam-prep numbers/ -o kept/
+    [ "$(stat_of kept/ "$table")" = 1,10,2 ]
+}
+
 @test "PNM streams: from netpbm, plain and raw, many in one; and to netpbm" {
     make_photos
     for i in 1 3 5 7; do pngtopam photos/cow/$i.png; done >four.ppm

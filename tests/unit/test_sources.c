@@ -372,10 +372,23 @@ static void test_tar(struct tap *tap) {
             "        for i, (n, text) in enumerate(members):\n"
             "            member(t, n, text.encode() if text is not None else png(i, 4, 5, 1))\n"
             "    tar(name, fill)\n"
-            "texts('empty.tar', ('d/1.cls', ''), ('d/1.png', None), ('d/2.png', None))\n"
+            "texts('empty.tar', ('d/1.cls', ''), ('d/1.png', None), ('d/2.png', None),\n"
+            "    ('d/3.cls', '\\n'), ('d/3.png', None))\n"
+            "ends = ('cat', 'cat\\n', 'cat\\r\\n', 'cat ', ' cat', 'cat \\n', 'cat\\n\\n', '7 ')\n"
+            "texts('ends.tar', *[m for i, text in enumerate(ends)\n"
+            "                   for m in (('%d.cls' % i, text), ('%d.png' % i, None))])\n"
             "open('none', 'wb')\n"));
     TEST(tap, "an empty .cls is no class",
-         { CHECK(tap, has_samples("empty.tar", "d/1 -,d/2 d")); });
+         { CHECK(tap, has_samples("empty.tar", "d/1 -,d/2 d,d/3 -")); });
+    TEST(tap, "of a .cls the end of its line is taken off, and no other space", {
+        CHECK(tap, says("ends.tar", NULL, "1 cat 1x4x5"));
+        CHECK(tap, says("ends.tar", NULL, "2 cat 1x4x5"));
+        CHECK(tap, says("ends.tar", NULL, "3 cat  1x4x5"));
+        CHECK(tap, says("ends.tar", NULL, "4  cat 1x4x5"));
+        CHECK(tap, says("ends.tar", NULL, "5 cat  1x4x5"));
+        CHECK(tap, says("ends.tar", NULL, "6 cat 1x4x5"));
+        CHECK(tap, says("ends.tar", NULL, "7 7  1x4x5"));
+    });
     TEST(tap, "tar with key.png and key.cls: names, numbers, every dialect", {
         CHECK(tap, gives(in(folder, "named.tar"), NULL, &named));
         CHECK(tap, gives(in(folder, "pax.tar"), NULL, &named));
