@@ -65,8 +65,6 @@ static enum tar_member_kind kind_of(const char *name) {
         return MEMBER_OTHER;
     if (!strcmp(dot, ".cls"))
         return MEMBER_CLASS;
-    if (!strcmp(dot, ".txt"))
-        return MEMBER_TEXT;
     if (!strcmp(dot, ".original"))
         return MEMBER_ORIGINAL;
     return source_picture_name(base) ? MEMBER_PICTURE : MEMBER_OTHER;
@@ -145,22 +143,19 @@ static int read_picture(struct source *source, struct sample *sample, struct err
 }
 
 // A class name or number, alone on its line; nothing says that there is no class.
-static int read_text(struct source *source, struct sample *sample, enum tar_member_kind kind,
-                     struct error *err) {
+static int read_class(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
     struct tar_sample *current = &state->current;
     size_t got;
-    current->have[kind] = true;
-    if (kind == MEMBER_TEXT && current->have[MEMBER_CLASS])
-        return STATUS_OK;
-    int status = tar_reader_read(state->tar, current->text, TAR_TEXT_MAX - 1, &got, err);
+    current->have[MEMBER_CLASS] = true;
+    int status = tar_reader_read(state->tar, current->class, TAR_CLASS_MAX - 1, &got, err);
     if (status)
         return report_cut(source, sample, status, err);
-    while (got > 0 && (current->text[got - 1] == '\n' || current->text[got - 1] == '\r'))
+    while (got > 0 && (current->class[got - 1] == '\n' || current->class[got - 1] == '\r'))
         got--;
-    current->text[got] = 0;
-    current->text_empty = got == 0;
-    current->text_good = got > 0 && got <= CLASS_NAME_MAX && strlen(current->text) == got;
+    current->class[got] = 0;
+    current->class_empty = got == 0;
+    current->class_good = got > 0 && got <= CLASS_NAME_MAX && strlen(current->class) == got;
     return STATUS_OK;
 }
 
@@ -217,7 +212,7 @@ static int add_member(struct source *source, struct sample *sample, enum tar_mem
     if (kind == MEMBER_PICTURE)
         return read_picture(source, sample, err);
     return kind == MEMBER_ORIGINAL ? read_original(source, sample, err)
-                                   : read_text(source, sample, kind, err);
+                                   : read_class(source, sample, err);
 }
 
 static int label_of(struct source *source, struct sample *sample, const struct tar_sample *of,
@@ -226,14 +221,13 @@ static int label_of(struct source *source, struct sample *sample, const struct t
     if (from == LABEL_NO)
         return STATUS_OK;
     const char *name = sample->path + strlen(stream_name(source->stream)) + 2;
-    bool labelled = from == LABEL_DEFAULT && (of->have[MEMBER_CLASS] || of->have[MEMBER_TEXT]);
-    if (!labelled)
+    if (from != LABEL_DEFAULT || !of->have[MEMBER_CLASS])
         return source_label_parent(source, sample, name, err);
-    if (of->text_empty)
+    if (of->class_empty)
         return STATUS_OK;
-    if (!of->text_good)
+    if (!of->class_good)
         return error_set(err, STATUS_DATA, "its label is no class name on one line");
-    return source_label_text(source, sample, of->text, err);
+    return source_label_text(source, sample, of->class, err);
 }
 
 // Hands out a sample that is complete.

@@ -9,24 +9,17 @@
 
 #include "sample/sample.h"
 
-enum tar_member_kind {
-    MEMBER_OTHER,
-    MEMBER_PICTURE,
-    MEMBER_CLASS,
-    MEMBER_TEXT,
-    MEMBER_ORIGINAL,
-    MEMBER_KINDS
-};
+enum tar_member_kind { MEMBER_OTHER, MEMBER_PICTURE, MEMBER_CLASS, MEMBER_ORIGINAL, MEMBER_KINDS };
 
-enum { TAR_TEXT_MAX = CLASS_NAME_MAX + 2, TAR_GROUP_WAITING = 16 };
+enum { TAR_CLASS_MAX = CLASS_NAME_MAX + 2, TAR_GROUP_WAITING = 16 };
 
 // A sample, or what of it is read already.
 struct tar_sample {
     char *key;
     struct sample sample;
-    char text[TAR_TEXT_MAX];
+    char class[TAR_CLASS_MAX];
     bool have[MEMBER_KINDS];
-    bool text_good, text_empty;
+    bool class_good, class_empty;
 };
 
 enum tar_group_reading {

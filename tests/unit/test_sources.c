@@ -377,7 +377,11 @@ static void test_tar(struct tap *tap) {
             "ends = ('cat', 'cat\\n', 'cat\\r\\n', 'cat ', ' cat', 'cat \\n', 'cat\\n\\n', '7 ')\n"
             "texts('ends.tar', *[m for i, text in enumerate(ends)\n"
             "                   for m in (('%d.cls' % i, text), ('%d.png' % i, None))])\n"
+            "texts('captions.tar', ('d/1.png', None), ('d/1.txt', 'a cat'), ('d/2.cls', 'dog'),\n"
+            "    ('d/2.png', None), ('d/2.txt', 'a dog'), ('3.png', None), ('3.txt', 'a cow'))\n"
             "open('none', 'wb')\n"));
+    TEST(tap, "a text beside a picture is a caption and no class",
+         { CHECK(tap, has_samples("captions.tar", "d/1 d,d/2 dog,3 -")); });
     TEST(tap, "an empty .cls is no class",
          { CHECK(tap, has_samples("empty.tar", "d/1 -,d/2 d,d/3 -")); });
     TEST(tap, "of a .cls the end of its line is taken off, and no other space", {
