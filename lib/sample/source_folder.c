@@ -3,7 +3,9 @@
 //
 // Symbolic links are followed, but not back: a link to a folder that was entered
 // already for this class, or in which the root itself is, would give the same
-// pictures again and again. Folders are known by device and inode.
+// pictures again and again. Folders are known by device and inode. Links are
+// followed behind all real folders of their class, so that which pictures are
+// found, and under which keys, does not depend on the names of links.
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -39,6 +41,8 @@ struct folder {
     struct names omitted; // paths of what is passed over,
     struct names reasons; // and why
     size_t told;          // of them
+    struct names links;   // to folders of the class that is walked, paths below the root
+    bool following;       // these
     struct entered *entered;
     struct originals originals;
     size_t entered_count, above; // `above` of them: the root, and the folders it is in
@@ -71,6 +75,14 @@ static int names_add(struct names *names, char *name, struct error *err) {
 
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+// In the order of a walk: what is in a folder comes where the folder's name does.
+static int compare_paths(const void *a, const void *b) {
+    const char *left = *(char *const *)a, *right = *(char *const *)b;
+    for (; *left && *left == *right; left++)
+        right++;
+    return (*left == '/' ? 0 : (unsigned char)*left) - (*right == '/' ? 0 : (unsigned char)*right);
 }
 
 static char *join_path(const char *folder, const char *name) {
@@ -142,33 +154,81 @@ static int note_omitted(struct folder *folder, const char *path, const char *why
 
 static int walk_below(struct source *source, const char *below, int depth, struct error *err);
 
-// Whether a folder was entered before, by this link or around it.
-static bool was_entered(const struct folder *folder, const char *path, const struct stat *stat_of) {
-    struct stat of_link;
-    const struct entered *before = entered_find(folder, stat_of);
-    return before && (before->open || (lstat(path, &of_link) == 0 && S_ISLNK(of_link.st_mode)));
+static bool is_link(const char *path) {
+    struct stat stat_of;
+    return lstat(path, &stat_of) == 0 && S_ISLNK(stat_of.st_mode);
 }
 
-// Walks a folder or a link to one; the first one below the root is a class.
-static int walk_folder(struct source *source, const char *below, const char *full, const char *name,
-                       int depth, const struct stat *stat_of, struct error *err) {
+// Enters a folder, unless it leads back. What lies where a link leads may be read already.
+static int enter(struct source *source, const char *below, const char *full, int depth,
+                 const struct stat *stat_of, struct error *err) {
     struct folder *folder = source->state;
-    int label, status = STATUS_OK;
-    if (depth == 0)
-        folder->entered_count = folder->above; // what other classes entered does not count
-    if (was_entered(folder, full, stat_of))
+    const struct entered *before = entered_find(folder, stat_of);
+    if (before && (before->open || folder->following))
         return note_omitted(folder, full, "leads back to a folder that is read already", err);
-    if (depth == 0 && source->options.label_from == LABEL_DEFAULT)
-        status = classes_label(source->classes, name, &label, err);
-    if (status)
-        return error_context(err, "%s", full);
     size_t place = folder->entered_count;
-    status = note_entered(folder, stat_of, err);
+    int status = note_entered(folder, stat_of, err);
     if (!status)
         status = walk_below(source, below, depth + 1, err);
     if (!status)
         folder->entered[place].open = false;
     return status;
+}
+
+static int follow_link(struct source *source, const char *below, struct error *err) {
+    struct folder *folder = source->state;
+    struct stat stat_of;
+    int depth = 0, status = STATUS_OK;
+    for (const char *slash = below; (slash = strchr(slash, '/')); slash++)
+        depth++;
+    char *full = join_path(folder->root, below);
+    if (!full)
+        return error_nomem(err);
+    if (stat(full, &stat_of) == 0)
+        status = enter(source, below, full, depth, &stat_of, err);
+    free(full);
+    return status;
+}
+
+// Follows the links of a class, and those that are found by that; its files, from `first` on, are
+// then in the order in which they would have been met without waiting.
+static int follow_links(struct source *source, size_t first, struct error *err) {
+    struct folder *folder = source->state;
+    struct names *files = &folder->files;
+    int status = STATUS_OK;
+    folder->following = true;
+    for (size_t i = 0; !status && i < folder->links.count; i++)
+        status = follow_link(source, folder->links.items[i], err);
+    folder->following = false;
+    if (folder->links.count > 0 && files->count > first)
+        qsort(files->items + first, files->count - first, sizeof *files->items, compare_paths);
+    names_free(&folder->links);
+    return status;
+}
+
+// The first folder below the root, or a link to one: a class.
+static int walk_class(struct source *source, const char *below, const char *full, const char *name,
+                      const struct stat *stat_of, struct error *err) {
+    struct folder *folder = source->state;
+    size_t first = folder->files.count;
+    int label, status = STATUS_OK;
+    folder->entered_count = folder->above; // what other classes entered does not count
+    if (source->options.label_from == LABEL_DEFAULT && !entered_find(folder, stat_of))
+        status = classes_label(source->classes, name, &label, err);
+    if (status)
+        return error_context(err, "%s", full);
+    status = enter(source, below, full, 0, stat_of, err);
+    return status ? status : follow_links(source, first, err);
+}
+
+// Walks a folder, or keeps a link to one for later.
+static int walk_folder(struct source *source, const char *below, const char *full, const char *name,
+                       int depth, const struct stat *stat_of, struct error *err) {
+    struct folder *folder = source->state;
+    if (depth == 0)
+        return walk_class(source, below, full, name, stat_of, err);
+    return is_link(full) ? names_add(&folder->links, mem_string(below), err)
+                         : enter(source, below, full, depth, stat_of, err);
 }
 
 // Takes `below` over. `full` is the same with the root in front.
@@ -326,6 +386,7 @@ static void close_folder(struct source *source) {
     names_free(&folder->files);
     names_free(&folder->omitted);
     names_free(&folder->reasons);
+    names_free(&folder->links);
     originals_free(&folder->originals);
     free(folder->entered);
     keyset_free(&folder->keys);

@@ -404,6 +404,44 @@ END
     [ "$(stat_of set/ '[.classes[].samples] | join(" ")')" = "2 2 2 2 2 2 4 2 2 2" ]
 }
 
+@test "the same pictures are read whatever links to folders are called" {
+    adam-prep draw 40 -q -o set/
+    mkdir -p f/cat/z_real far && mv set/1/* f/cat/z_real/ && mv set/2 far/deep && mv set/3/* far/
+    cp "$(find set/4 -name '*.png' | head -n 1)" f/cat/m.png
+    adam-prep f/ -q -o plain.arec
+    run_ok keys f/
+    plain=$output
+    local name
+    for name in a_link zz_link; do
+        ln -s z_real f/cat/$name
+        run_status 1 adam-prep f/ -o x.arec -f
+        [[ "$stderr" = *"5 in, 5 out, 0 skipped"* ]]
+        [[ "$stderr" = *"skipped f/cat/$name: leads back"* ]]
+        cmp plain.arec x.arec
+        rm f/cat/$name
+    done
+    # A link from a folder to one that is read behind it.
+    mkdir f/cat/a && ln -s ../z_real f/cat/a/link
+    run_status 1 adam-prep f/ -o x.arec -f
+    cmp plain.arec x.arec
+    rm -r f/cat/a
+    # Two links elsewhere, of which one leads into the other.
+    local into
+    for into in a b; do
+        ln -s ../../far f/cat/x_far
+        ln -s ../../far/deep f/cat/${into/b/y}_deep
+        run_status 1 adam-prep f/ -o x.arec -f
+        [[ "$stderr" = *"13 in, 13 out, 0 skipped"* ]]
+        rm f/cat/*_*p f/cat/x_far
+    done
+    # Where nothing comes twice, samples come in the order of their paths.
+    ln -s ../../far f/cat/far
+    run keys f/
+    [ "$output" = "$(LC_ALL=C sort <<<"$output")" ]
+    [ "$(grep -c ^cat/far/deep/ <<<"$output")" -eq 4 ]
+    [ "$(tail -n 4 <<<"$output")" = "$(tail -n 4 <<<"$plain")" ]
+}
+
 @test "folders that link to each other end, each class with what is in it" {
     adam-prep draw 30 -q -o set/
     local from to
