@@ -573,6 +573,13 @@ END
         run_status 65 adam-prep $cut --on-error stop -o stopped.arec
         [ ! -e stopped.arec ]
     done
+    # What is compressed is read whole or not at all.
+    gzip -k d.tar && zstd -q d.tar
+    for cut in d.tar.gz d.tar.zst; do
+        head -c $(($(stat -c %s $cut) / 2)) $cut >cut.$cut
+        run_status 65 adam-prep cut.$cut -o none.arec
+        [[ "$stderr" = *"cut.$cut: "* && ! -e none.arec ]]
+    done
     # What is whole or nothing says so.
     run_status 65 adam-worker --model "$ROOT/examples/digits.net" --data cut.arec --out run/
     [[ "$stderr" = *"cut.arec: at offset "*"ends too early"* ]]
