@@ -332,7 +332,8 @@ static int label_of(struct source *source, struct sample *sample, const char *pa
 }
 
 // The path without extension; where x.jpg and x.png stand side by side, the
-// second one keeps its extension, so that keys stay unique.
+// second one keeps its extension, so that keys stay unique: x.png.jpg behind them
+// keeps its own.
 static int set_key(struct folder *folder, struct sample *sample, const char *below,
                    struct error *err) {
     bool again;
@@ -341,6 +342,8 @@ static int set_key(struct folder *folder, struct sample *sample, const char *bel
         status = keyset_add(&folder->keys, sample->key, &again, err);
     if (!status && again)
         status = sample_key(sample, below, err);
+    if (!status && again)
+        status = keyset_add(&folder->keys, sample->key, &again, err);
     const char *original = status ? NULL : originals_find(&folder->originals, sample->key);
     return original ? sample_original(sample, original, err) : status;
 }

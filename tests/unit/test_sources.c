@@ -586,6 +586,8 @@ static void test_folder(struct tap *tap) {
             "put('p/dog/old.gif', b'GIF89a...'); os.symlink('nowhere', 'p/dog/gone.png')\n"
             "put('q/zebra/1.png', png(0, 4, 5, 1)); put('q/ant/1.png', png(1, 4, 5, 1))\n"
             "put('q/classes.txt', b'zebra\\nant\\nunseen\\n')\n"
+            "for n in ('x.jpg', 'x.png', 'x.png.jpg', 'x.png.jpg.ppm'):\n"
+            "    put('side/c/' + n, png(0, 4, 5, 1))\n"
             "put('twice/classes.txt', b'a\\nb\\na\\n'); put('twice/a/1.png', png(0, 4, 5, 1))\n"
             "os.makedirs('bare/sub'); os.makedirs('loop/a'); os.symlink('..', 'loop/a/b')\n"));
     TEST(tap, "a folder per class: sorted, nested, hidden ones left out, bad files named", {
@@ -608,6 +610,8 @@ static void test_folder(struct tap *tap) {
         CHECK(tap, strstr(account.text, "gone.png: No such file") != NULL);
         account_free(&account);
     });
+    TEST(tap, "keys are unique, whatever extensions stand side by side",
+         { CHECK(tap, has_samples("side", "c/x c,c/x.png c,c/x.png.jpg c,c/x.png.jpg.ppm c")); });
     TEST(tap, "classes.txt in the folder gives the order of the labels", {
         struct classes classes = {0};
         struct source *source;
