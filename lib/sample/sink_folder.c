@@ -155,12 +155,15 @@ static char *safe_name(const char *key, const char *class) {
     return name;
 }
 
-static int write_file(struct sink *sink, const char *path, const void *data, size_t size,
-                      struct error *err) {
+static int write_file(struct sink *sink, const char *path, const char *key, const void *data,
+                      size_t size, struct error *err) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EEXIST)
         return error_set(err, STATUS_DATA, "%s: two samples have the same name %s", sink->path,
                          strrchr(path, '/') + 1);
+    if (fd < 0 && errno == ENAMETOOLONG)
+        return error_set(err, STATUS_DATA, "%s: key '%s' is too long for the name of a file",
+                         sink->path, key);
     FILE *file = fd < 0 ? NULL : fdopen(fd, "wb");
     bool written = file && fwrite(data, 1, size, file) == size;
     if (file && fclose(file))
@@ -232,7 +235,7 @@ static int folder_put(struct sink *sink, const struct sample *sample, struct err
                           class ? "/" : "", name, codec_extension(codec)) < 0)
         status = error_nomem(err);
     else
-        status = write_file(sink, path, data, size, err);
+        status = write_file(sink, path, sample->key, data, size, err);
     if (!status)
         status = put_original(sink, sample, class, name, err);
     free(name);

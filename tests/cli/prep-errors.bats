@@ -612,6 +612,16 @@ END
     [[ "$stderr" = *"3 in, 2 out, 1 skipped"* ]]
 }
 
+@test "a folder cannot hold a key that is too long for the name of a file" {
+    adam-prep draw 20 -q -o set/
+    local key
+    key=$(printf 'a%.0s' {1..250})
+    mv "$(find set/0 -name '*.png' | head -n 1)" "set/0/$key.png"
+    run_ok adam-prep set/ -o one/
+    run_status 65 adam-prep set/ --copies 2 -o two/
+    [[ "$stderr" = *"two/: key '0/$key-2' is too long for the name of a file"* && ! -e two ]]
+}
+
 @test "outputs that are folders make the folders around them, files do not" {
     adam-prep draw 20 -q -o d.arec
     run_ok adam-prep d.arec -o a/b/c/

@@ -201,6 +201,19 @@ static void test_keys(struct tap *tap) {
         CHECK_INT(tap, put_one("k6/", "x", "a/b", &err), STATUS_DATA);
         CHECK_INT(tap, shell(folder, "test ! -e k5; test ! -e k6"), 0);
     });
+    TEST(tap, "a key that is too long for the name of a file is refused by a folder", {
+        char key[300];
+        memset(key, 'a', sizeof key);
+        key[251] = 0;
+        CHECK_INT(tap, put_one("k7/", key, "c", &err), STATUS_OK);
+        key[251] = 'a', key[252] = 0;
+        err = (struct error){0};
+        CHECK_INT(tap, put_one("k8/", key, "c", &err), STATUS_DATA);
+        CHECK(tap, strstr(err.text, key) && strstr(err.text, "too long for the name of a file"));
+        CHECK(tap, strstr(err.text, "/k8/: ") && !strstr(err.text, ".tmp"));
+        CHECK_INT(tap, put_one("k8.tar", key, "c", &err), STATUS_OK);
+        CHECK_INT(tap, shell(folder, "test ! -e k8; test -e k7"), 0);
+    });
     TEST(tap, "a key that comes twice is refused in tar and folder", {
         static const char *const names[] = {"two.tar", "two/"};
         for (int i = 0; i < 2; i++) {
