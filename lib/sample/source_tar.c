@@ -354,11 +354,16 @@ static int take_member(struct source *source, struct sample *sample, struct erro
     return state->group.reading == GROUP_OPEN ? join_group(state, err) : STATUS_OK;
 }
 
+// The first picture that was left out, as the archive names it.
+static const char *left_out_example(const struct source *source) {
+    const struct tar_source *state = source->state;
+    return state->group.example + strlen(stream_name(source->stream)) + 2;
+}
+
 // Tells the user, once, of pictures that are no samples.
 static void tell_left_out(struct source *source) {
     struct tar_source *state = source->state;
     const struct source_hooks *hooks = &source->options.hooks;
-    const char *archive = stream_name(source->stream);
     uint64_t count = state->group.left_out;
     char text[ERROR_TEXT];
     state->group.left_out = 0;
@@ -366,9 +371,19 @@ static void tell_left_out(struct source *source) {
         return;
     snprintf(text, sizeof text,
              "skipped %.900s: %llu picture%s such as %.900s, further parts of other samples",
-             archive, (unsigned long long)count, count == 1 ? "" : "s",
-             state->group.example + strlen(archive) + 2);
+             stream_name(source->stream), (unsigned long long)count, count == 1 ? "" : "s",
+             left_out_example(source));
     hooks->say(hooks->self, text);
+}
+
+static int refuse_empty(const struct source *source, struct error *err) {
+    const struct tar_source *state = source->state;
+    const char *archive = stream_name(source->stream);
+    if (state->group.left_out == 0)
+        return error_set(err, STATUS_DATA, "%s: no pictures in this archive", archive);
+    return error_set(err, STATUS_DATA,
+                     "%s: no pictures in this archive but parts of samples, such as %s", archive,
+                     left_out_example(source));
 }
 
 // The last samples; and whether the archive is whole.
@@ -380,10 +395,9 @@ static int end_archive(struct source *source, struct sample *sample, bool *more,
         state->some = true;
         return give_sample(source, sample, tar_group_take(&state->group), err);
     }
-    tell_left_out(source);
     if (!state->some)
-        return error_set(err, STATUS_DATA, "%s: no pictures in this archive",
-                         stream_name(source->stream));
+        return refuse_empty(source, err);
+    tell_left_out(source);
     *more = !state->whole && (state->cut || !tar_reader_whole(state->tar));
     state->whole = true;
     if (!*more)

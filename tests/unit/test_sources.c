@@ -362,6 +362,7 @@ static void test_tar(struct tap *tap) {
             "    's/one.seg.png', 's/two.json', 's/two.png', 's/two.seg.png', 's/two.seg.json',\n"
             "    's/three.depth.png', 's/three.png', 'views.json', 'views.0.png', 'views.1.png',\n"
             "    'b.0.png', 'b.1.png')\n"
+            "names('views.tar', 'views.0.png', 'views.1.png', 'views.json')\n"
             "def spoilt(t):\n"
             "    for i, n in enumerate(('1', '2', '3')):\n"
             "        member(t, 'k/p.%s.png' % n, b'' if n == '3' else png(i, 4, 5, 1))\n"
@@ -440,6 +441,7 @@ static void test_tar(struct tap *tap) {
         CHECK_INT(tap, told.lines, 1);
         CHECK(tap, strstr(told.last, "parts.tar: 7 pictures such as s/one.depth.png"));
         account_free(&account);
+        CHECK(tap, says("views.tar", NULL, "but parts of samples, such as views.0.png"));
         told.lines = 0;
         account = account_of(in(folder, "dots.tar"), &options);
         CHECK_INT(tap, told.lines, 0);
