@@ -29,6 +29,12 @@ bool text_integer(const char *text, size_t length, int64_t *value) {
     return true;
 }
 
+bool text_plain_integer(const char *text, int64_t *value) {
+    const char *digits = text + (*text == '-');
+    bool plain = (*digits >= '1' && *digits <= '9') || !strcmp(text, "0");
+    return plain && text_integer(text, strlen(text), value);
+}
+
 static bool parse_decimal(const char *text, size_t length, double *value) {
     char copy[LONGEST_NUMBER + 1], *end;
     if (length == 0 || length > LONGEST_NUMBER || !consists_of(text, length, "+-.eE0123456789"))

@@ -11,6 +11,8 @@
 // fraction of two decimals, as in 1/255.
 bool text_integer(const char *text, size_t length, int64_t *value);
 bool text_real(const char *text, size_t length, double *value);
+// An integer as numbers are usually written: "7" and "-7", not "007", "+7" and "-0".
+bool text_plain_integer(const char *text, int64_t *value);
 
 // The candidate nearest to `word` by edit distance, for "did you mean 'x'?";
 // NULL when none is near enough (a third of its length, at least one).

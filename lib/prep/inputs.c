@@ -21,6 +21,7 @@ struct inputs {
     struct classes *classes; // the caller's
     struct classes own;      // those of the sources, when they are filtered or renumbered
     bool fixed;              // `classes` does not grow
+    bool by_line;            // and none of its names is a number, so that numbers are its lines
     size_t at, count;        // inputs
     struct source *source;   // the input that is being read, or
     bool replaying;          // what was kept of it
@@ -45,6 +46,19 @@ static bool readable_again(const char *path) {
            (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
 }
 
+// The line of a list of classes, from 0, that a class is when its name is a number.
+static bool class_line(const char *name, int64_t *line) {
+    return text_plain_integer(name, line) && *line >= 0;
+}
+
+static bool has_numbers(const struct classes *classes) {
+    int64_t line;
+    for (int i = 0; i < classes->count; i++)
+        if (class_line(classes->names[i], &line))
+            return true;
+    return false;
+}
+
 int inputs_open(struct inputs **out, const struct inputs_config *config, struct classes *classes,
                 struct error *err) {
     struct inputs *inputs = mem_zeroed(1, sizeof *inputs);
@@ -53,6 +67,7 @@ int inputs_open(struct inputs **out, const struct inputs_config *config, struct 
     *inputs = (struct inputs){.config = *config,
                               .classes = classes,
                               .fixed = classes->count > 0,
+                              .by_line = !has_numbers(classes),
                               .count = config->path_count + (config->files_from != NULL)};
     inputs->kept = mem_zeroed(inputs->count, sizeof *inputs->kept);
     inputs->seen = mem_zeroed(config->only_count + 1, sizeof *inputs->seen);
@@ -175,8 +190,7 @@ static int fixed_label(const struct inputs *inputs, const char *name, int *label
                        struct error *err) {
     int64_t line;
     *label = classes_find(inputs->classes, name);
-    if (*label < 0 && text_integer(name, strlen(name), &line) && line >= 0 &&
-        line < inputs->classes->count)
+    if (*label < 0 && inputs->by_line && class_line(name, &line) && line < inputs->classes->count)
         *label = (int)line;
     if (*label < 0)
         return error_set(err, STATUS_SKIPPED, "class '%s' is not one of those given", name);

@@ -25,7 +25,7 @@ struct inputs_config {
 
 // `classes` is the caller's and grows as samples come. When it has names already
 // (--classes), it does not grow: a sample of another class is bad. A class that
-// is a number then means that line of the table, counted from 0.
+// is a number then means that line of the table, counted from 0, if no name in it is a number.
 // What `config` points to outlives the inputs.
 int inputs_open(struct inputs **out, const struct inputs_config *config, struct classes *classes,
                 struct error *err);

@@ -312,11 +312,7 @@ int source_label_parent(struct source *source, struct sample *sample, const char
 int source_label_text(struct source *source, struct sample *sample, const char *text,
                       struct error *err) {
     int64_t number;
-    char again[24] = "";
-    // "007" is a name, 7 is a number.
-    if (text_integer(text, strlen(text), &number))
-        snprintf(again, sizeof again, "%lld", (long long)number);
-    if (!strcmp(text, again))
+    if (text_plain_integer(text, &number))
         return classes_number(source->classes, number, &sample->label, err);
     return classes_label(source->classes, text, &sample->label, err);
 }

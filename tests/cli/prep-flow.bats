@@ -187,6 +187,29 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
     [ "$output" = seven ]
 }
 
+@test "--classes with a number among its names counts no lines, and only plain numbers count them" {
+    adam-prep draw 10 -q -o d.arec
+    printf '%s\n' 3 5 8 >three
+    run_status 1 adam-prep d.arec --classes three --reject bad.tsv -o x.arec
+    [ "$(wc -l <bad.tsv)" -eq 7 ]
+    grep -q "class '0' is not one of those given" bad.tsv
+    run_ok stat_of x.arec '[.classes[] | "\(.name)=\(.samples)"] | join(" ")'
+    [ "$output" = '3=1 5=1 8=1' ]
+    # A number anywhere in the file is enough.
+    printf '%s\n' zero one 7 >mixed
+    run_status 1 adam-prep d.arec --classes mixed -o y.arec
+    run_ok stat_of y.arec '[.classes[] | "\(.name)=\(.samples)"] | join(" ")'
+    [ "$output" = 'zero=0 one=0 7=1' ]
+    # 1 is a number; 01, +1 and 1.0 are names, of folders and of classes.
+    make_photos
+    mkdir f && mv photos/ant f/01 && mv photos/bee f/+1 && mv photos/cow f/1
+    printf '%s\n' zero 02 +3 >names
+    run_status 1 adam-prep f/ --classes names --reject worse.tsv -o z.arec
+    [ "$(cut -d/ -f2 worse.tsv | sort | uniq -c | tr -s ' \n' ' ')" = ' 5 +1 3 01 ' ]
+    run_ok stat_of z.arec '[.classes[] | "\(.name)=\(.samples)"] | join(" ")'
+    [ "$output" = 'zero=0 02=8 +3=0' ]
+}
+
 @test "--limit ends early, on an endless stream too" {
     run_ok adam-prep draw 100 --codec pnm -o d.tar
     tar xf d.tar --wildcards '*42.ppm'

@@ -107,6 +107,12 @@ static void test_text(struct tap *tap) {
         CHECK(tap, !text_integer("1hello", 6, &i));
         CHECK(tap, !text_integer("", 0, &i));
         CHECK(tap, !text_integer("99999999999999999999", 20, &i));
+        CHECK(tap, text_plain_integer("0", &i) && i == 0);
+        CHECK(tap, text_plain_integer("100", &i) && i == 100);
+        CHECK(tap, text_plain_integer("-70", &i) && i == -70);
+        static const char *const names[] = {"007", "+7", "-0", "00", "-07", "", "-", "7-", "7.0"};
+        for (size_t n = 0; n < sizeof names / sizeof *names; n++)
+            CHECK(tap, !text_plain_integer(names[n], &i));
         CHECK(tap, text_real("1/255", 5, &d) && fabs(d - 1 / 255.0) < 1e-12);
         CHECK(tap, text_real("-1.5e-3", 7, &d) && d == -1.5e-3);
         CHECK(tap, !text_real("nan", 3, &d));
