@@ -75,15 +75,22 @@ static int open_part_sink(struct outputs *o, int part, struct error *err) {
     return status;
 }
 
-static int check_names(const struct outputs_options *options, struct error *err) {
+// Each shard needs names of its own, so there must be a place for its number.
+static int check_shards(const char *path, struct error *err) {
     size_t at, length;
     int width;
-    bool shards = shard_place(options->path, &at, &length, &width);
-    if (options->max_count && !shards)
-        return error_set(err, STATUS_USAGE,
-                         "--max-count: '%s' has no %%06d for the number of the "
-                         "shard",
-                         options->path);
+    if (!path || shard_place(path, &at, &length, &width))
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "--max-count: '%s' has no %%06d for the number of the shard", path);
+}
+
+static int check_names(const struct outputs_options *options, struct error *err) {
+    int status = options->max_count ? check_shards(options->path, err) : STATUS_OK;
+    if (!status && options->max_count)
+        status = check_shards(options->sink.labels_out, err);
+    if (status)
+        return status;
     if (!strcmp(options->path, "-") && options->split->count > 1)
         return error_set(err, STATUS_USAGE,
                          "--split needs a file for each part, not standard "

@@ -228,6 +228,20 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
     [[ "$stderr" = *%06d* ]]
 }
 
+@test "shards have files of labels of their own, also those that --labels-out names" {
+    adam-prep draw 10 -q -o ten.npy
+    run_status 2 adam-prep ten.npy --max-count 4 -o 's%d.npy' --labels-out sl.npy -f
+    [[ "$stderr" = *"--max-count: 'sl.npy' has no %06d"* ]]
+    [ -z "$(ls s*.npy 2>/dev/null)" ]
+    run_ok adam-prep ten.npy --max-count 4 -o 's%d.npy' --labels-out 'sl%02d.npy'
+    python - <<'END'
+import numpy as np
+
+labels = [np.load(f"sl0{i}.npy").tolist() for i in range(3)]
+assert labels == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]], labels
+END
+}
+
 @test "a picture to which nothing is done stays as it is encoded" {
     make_photos
     run_ok adam-prep photos/ -o x.tar
