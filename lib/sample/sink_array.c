@@ -2,6 +2,7 @@
 // temporary file until the count is known; labels go to a second file.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/mem.h"
@@ -23,22 +24,30 @@ struct array_sink {
     int64_t highest;           // label
     bool missing;              // some sample had no label
     struct output *labels_out; // NULL: there is no second file
+    char *beside;              // the customary name of that, where readers look; NULL: none
 };
+
+// Labels that go elsewhere leave the customary name free: a file there is not theirs.
+static int check_beside(struct sink *sink, struct error *err) {
+    struct array_sink *state = sink->state;
+    if (!state->beside || sink->options.force || access(state->beside, F_OK) != 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_CANTCREATE,
+                     "%s exists, and would hold the labels of %s; --force removes it",
+                     state->beside, sink->path);
+}
 
 // The second file is opened at once, so that it is refused before the work.
 static int open_labels(struct sink *sink, struct error *err) {
     struct array_sink *state = sink->state;
-    char *name = NULL;
-    if (sink->options.labels_out)
-        name = mem_string(sink->options.labels_out);
-    else if (!strcmp(sink->path, "-"))
-        return STATUS_OK;
-    else
-        name = source_labels_name(sink->path);
-    int status =
-        name ? output_open(&state->labels_out, name, sink->options.force, err) : error_nomem(err);
-    free(name);
-    return status;
+    bool standard = !strcmp(sink->path, "-");
+    if (!standard && !(state->beside = source_labels_name(sink->path)))
+        return error_nomem(err);
+    const char *name = sink->options.labels_out ? sink->options.labels_out : state->beside;
+    int status = sink->options.labels_out ? check_beside(sink, err) : STATUS_OK;
+    if (status || !name)
+        return status;
+    return output_open(&state->labels_out, name, sink->options.force, err);
 }
 
 static int open_array(struct sink *sink, write_header *header, bool big, struct error *err) {
@@ -69,6 +78,7 @@ static void free_array(struct sink *sink) {
     spool_close(state->pixels);
     spool_close(state->labels);
     output_abort(state->labels_out);
+    free(state->beside);
     free(state);
 }
 
@@ -146,26 +156,49 @@ static int write_labels(struct sink *sink, struct error *err) {
         if (!status)
             status = output_write(state->labels_out, bytes, idx ? 1 : 8, err);
     }
-    return status;
+    return status ? status : output_complete(state->labels_out, err);
 }
 
-static int finish_labels(struct sink *sink, struct error *err) {
+// Whether there is a label for each sample, or none at all.
+static int check_labels(struct sink *sink, struct error *err) {
     struct array_sink *state = sink->state;
-    struct output *output = state->labels_out;
-    if (!output)
+    if (!state->labels_out || state->highest < 0 || !state->missing)
         return STATUS_OK;
-    bool none = state->highest < 0;
-    if (!none && state->missing)
-        return error_set(err, STATUS_DATA, "%s: some samples have a label and some have none",
-                         sink->path);
-    int status = none ? STATUS_OK : write_labels(sink, err);
-    if (status)
-        return status;
-    state->labels_out = NULL;
-    if (!none)
-        return output_close(output, err);
-    output_abort(output);
-    return STATUS_OK;
+    return error_set(err, STATUS_DATA, "%s: some samples have a label and some have none",
+                     sink->path);
+}
+
+static int close_part(struct output **part, struct error *err) {
+    struct output *output = *part;
+    *part = NULL;
+    return output ? output_close(output, err) : STATUS_OK;
+}
+
+// In the place of older files: what ends this half-way leaves pictures without labels, never
+// with those of others.
+static int replace_pair(struct sink *sink, bool labels, struct error *err) {
+    struct array_sink *state = sink->state;
+    int status = output_clear(state->labels_out, err);
+    if (!status && sink->options.labels_out && state->beside)
+        status = output_remove(state->beside, err);
+    if (!status)
+        status = close_part(&sink->output, err);
+    return status || !labels ? status : close_part(&state->labels_out, err);
+}
+
+// Both files are complete before one of them appears. Pictures that stand nowhere yet come last,
+// by sink_close.
+static int finish_pair(struct sink *sink, struct error *err) {
+    struct array_sink *state = sink->state;
+    bool labels = state->highest >= 0;
+    if (!state->labels_out)
+        return STATUS_OK;
+    int status = labels ? write_labels(sink, err) : STATUS_OK;
+    if (!status)
+        status = output_complete(sink->output, err);
+    if (!status && sink->options.force)
+        return replace_pair(sink, labels, err);
+    return status || !labels ? status : close_part(&state->labels_out, err);
 }
 
 static int array_finish(struct sink *sink, struct error *err) {
@@ -185,7 +218,9 @@ static int array_finish(struct sink *sink, struct error *err) {
     int status = write_array(state, sink->output, &array, err);
     if (!status)
         status = spool_copy(state->pixels, sink->output, err);
-    return status ? status : finish_labels(sink, err);
+    if (!status)
+        status = check_labels(sink, err);
+    return status ? status : finish_pair(sink, err);
 }
 
 const struct sink_kind sink_idx = {

@@ -19,6 +19,7 @@ struct output {
     char *path;      // where it shall appear
     char *temporary; // NULL: written straight on
     bool force;
+    bool complete; // nothing is missing but the name
     int fd;
     uint8_t *buffer;
     size_t held;
@@ -129,6 +130,14 @@ int output_rename(const char *from, const char *to, bool force, struct error *er
     if (result)
         return error_errno(err, STATUS_CANTCREATE, "cannot create %s", to);
     return output_sync_name(to, err);
+}
+
+int output_remove(const char *path, struct error *err) {
+    if (access(path, F_OK) != 0)
+        return STATUS_OK;
+    if (unlink(path))
+        return error_errno(err, STATUS_CANTCREATE, "cannot remove %s", path);
+    return output_sync_name(path, err);
 }
 
 int output_exchange(const char *from, const char *to, struct error *err) {
@@ -307,14 +316,34 @@ static void output_free(struct output *output) {
     free(output);
 }
 
-static int output_finish(struct output *output, struct error *err) {
+static int write_rest(struct output *output, struct error *err) {
     if (output->pack && (archive_write_close(output->pack) != ARCHIVE_OK || output->error.status))
         return pack_failed(output, err);
-    int status = flush_buffer(output, err);
-    if (status || !output->temporary)
-        return status;
+    return flush_buffer(output, err);
+}
+
+static int sync_file(struct output *output, struct error *err) {
     if (fsync(output->fd))
         return error_errno(err, STATUS_IO, "cannot write %s", output->path);
+    return STATUS_OK;
+}
+
+int output_complete(struct output *output, struct error *err) {
+    int status = output->complete ? STATUS_OK : write_rest(output, err);
+    if (!status && !output->complete && output->temporary)
+        status = sync_file(output, err);
+    output->complete = !status;
+    return status;
+}
+
+int output_clear(struct output *output, struct error *err) {
+    return output->temporary && output->force ? output_remove(output->path, err) : STATUS_OK;
+}
+
+static int output_finish(struct output *output, struct error *err) {
+    int status = output_complete(output, err);
+    if (status || !output->temporary)
+        return status;
     return output_rename(output->temporary, output->path, output->force, err);
 }
 

@@ -20,6 +20,13 @@ int output_open(struct output **out, const char *path, bool force, struct error 
 // STATUS_IO.
 int output_write(struct output *output, const void *data, size_t size, struct error *err);
 
+// Writes out all of it, durably, so that output_close has only to give it its name: for outputs
+// that belong together and are to appear at nearly the same time. STATUS_IO.
+int output_complete(struct output *output, struct error *err);
+// Removes what stands in its place, durably; an output without `force` finds nothing there.
+// STATUS_CANTCREATE, STATUS_IO.
+int output_clear(struct output *output, struct error *err);
+
 // Completes the file and puts it in place. Frees the output in any case.
 // STATUS_CANTCREATE when another file has taken the name meanwhile, STATUS_IO.
 int output_close(struct output *output, struct error *err);
@@ -46,6 +53,8 @@ int output_make_parents(const char *path, struct error *err);
 int output_rename(const char *from, const char *to, bool force, struct error *err);
 // Makes the name of a file or folder durable: syncs the folder that it is in. STATUS_IO.
 int output_sync_name(const char *path, struct error *err);
+// Removes a file, if it is there, and makes that durable. STATUS_CANTCREATE, STATUS_IO.
+int output_remove(const char *path, struct error *err);
 // Both exist, and each gets the other's name at once.
 int output_exchange(const char *from, const char *to, struct error *err);
 

@@ -330,6 +330,36 @@ END
     run_ok adam-prep four.npy -o x.npy
 }
 
+@test "labels of what stood in the place of an array never join the new one" {
+    adam-prep draw 8 -q -o a.npy
+    adam-prep draw 8 --seed 2 -q -o l.arec
+    adam-prep l.arec --label-from none -q -o b.npy
+    local kind out
+    for out in out.npy out-images-idx3-ubyte out.idx.gz; do
+        run_ok adam-prep a.npy -o $out
+        [ "$(stat_of $out '.classes | length')" -eq 8 ]
+        run_ok adam-prep b.npy -o $out -f
+        run_ok stat_of $out '[.samples, .unlabelled, (.classes | length)] | join(" ")'
+        [ "$output" = "8 8 0" ]
+        [ "$(ls out*)" = $out ]
+        # Nor where the labels of the new one go elsewhere.
+        run_ok adam-prep a.npy -o $out -f
+        run_ok adam-prep a.npy --limit 3 -o $out --labels-out elsewhere -f
+        [ "$(ls out*)" = $out ]
+        [ "$(stat_of $out --labels elsewhere .unlabelled)" -eq 0 ]
+        rm out* elsewhere
+    done
+    # Without --force they stay, and are named, whether or not there are labels and pictures.
+    adam-prep a.npy -q -o out.npy && rm out.npy
+    cp out-labels.npy before.npy
+    for in in a.npy b.npy 'a.npy --labels-out elsewhere.npy'; do
+        run_status 73 adam-prep $in -o out.npy
+        [[ "$stderr" = *"out-labels.npy exists"*"--force"* ]]
+    done
+    cmp before.npy out-labels.npy
+    [ ! -e out.npy ] && [ ! -e elsewhere.npy ]
+}
+
 @test "folders: written, read again, the same set" {
     make_photos
     run_ok adam-prep photos/ -o out/

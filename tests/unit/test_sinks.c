@@ -297,6 +297,41 @@ static void test_appearance(struct tap *tap) {
     });
 }
 
+// A folder takes the name of the pictures, so that the work ends where it would be placed.
+static void end_before_pictures(struct tap *tap, const struct made *made) {
+    struct classes classes = {0};
+    struct sample sample = {0};
+    struct sink *sink;
+    struct error err = {0};
+    CHECK_INT(tap, shell(folder, "rm -rf p.npy; echo old > p-labels.npy"), 0);
+    CHECK_INT(tap, sink_open(&sink, in(folder, "p.npy"), &force, &classes, &err), STATUS_OK);
+    made_sample(&sample, made, &classes, 0);
+    CHECK_INT(tap, sink_put(sink, &sample, &err), STATUS_OK);
+    CHECK_INT(tap, shell(folder, "mkdir p.npy"), 0);
+    CHECK_INT(tap, sink_close(sink, &err), STATUS_CANTCREATE);
+    sample_free(&sample);
+    classes_free(&classes);
+}
+
+static void test_pairs(struct tap *tap) {
+    static const struct made labelled = {3, 1, 4, 4, PIXEL_U8, 2, true, false};
+    static const struct made bare = {3, 1, 4, 4, PIXEL_U8, 0, false, false};
+    TEST(tap, "before pictures are replaced there are no labels, neither old nor new ones", {
+        end_before_pictures(tap, &labelled);
+        CHECK_INT(tap, shell(folder, "test ! -e p-labels.npy; test -z \"$(ls -A p.npy)\""), 0);
+        end_before_pictures(tap, &bare);
+        CHECK_INT(tap, shell(folder, "test ! -e p-labels.npy; rmdir p.npy"), 0);
+    });
+    TEST(tap, "a link to old labels is followed when there are new ones, else it goes", {
+        struct error err = {0};
+        CHECK_INT(tap, shell(folder, "echo old > l; ln -s l q-labels.npy"), 0);
+        CHECK_INT(tap, made_write(in(folder, "q.npy"), &force, &labelled, NULL, &err), STATUS_OK);
+        CHECK_INT(tap, shell(folder, "test -L q-labels.npy; test $(stat -c %s l) -gt 100"), 0);
+        CHECK_INT(tap, made_write(in(folder, "q.npy"), &force, &bare, NULL, &err), STATUS_OK);
+        CHECK_INT(tap, shell(folder, "test ! -e q-labels.npy; rm -f q-labels.npy q.npy l"), 0);
+    });
+}
+
 static void test_refusals(struct tap *tap) {
     struct error err = {0};
     struct made made = {2, 1, 4, 4, PIXEL_U8, 0, false, false};
@@ -339,6 +374,7 @@ int main(void) {
     test_encoded(&tap);
     test_keys(&tap);
     test_appearance(&tap);
+    test_pairs(&tap);
     test_refusals(&tap);
     scratch_remove(folder);
     return tap_done(&tap);
