@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/grow.h"
 #include "core/mem.h"
 
 struct split_sink {
@@ -19,32 +20,35 @@ struct outputs {
     struct split_sink parts[SPLIT_PARTS];
 };
 
-// Finds the place of a shard's number, "%d" or "%06d"; false when there is none.
-static bool shard_place(const char *path, size_t *at, size_t *length, int *width) {
-    const char *percent = strchr(path, '%');
-    if (!percent)
-        return false;
+// The end of the place for a shard's number, "%d" or "%06d", that begins at `percent`; NULL when
+// it is none.
+static const char *place_end(const char *percent, int *width) {
     const char *p = percent + 1;
     bool zero = *p == '0';
     *width = 0;
     while (isdigit((unsigned char)*p) && *width < 20)
         *width = *width * 10 + *p++ - '0';
-    if (*p != 'd' || *width > 20 || (*width && !zero))
-        return false;
-    *at = (size_t)(percent - path), *length = (size_t)(p + 1 - percent);
-    return true;
+    return *p != 'd' || *width > 20 || (*width && !zero) ? NULL : p + 1;
+}
+
+// The next such place; NULL when there is none.
+static const char *shard_place(const char *path, const char **end, int *width) {
+    const char *percent = strchr(path, '%');
+    while (percent && !(*end = place_end(percent, width)))
+        percent = strchr(percent + 1, '%');
+    return percent;
 }
 
 static char *shard_path(const char *path, int64_t shard) {
-    size_t at, length;
+    struct grow result = {0};
+    const char *at, *end;
     int width;
-    if (!shard_place(path, &at, &length, &width))
-        return mem_string(path);
-    char *result = NULL;
-    if (asprintf(&result, "%.*s%0*lld%s", (int)at, path, width, (long long)shard,
-                 path + at + length) < 0)
-        return NULL;
-    return result;
+    for (; (at = shard_place(path, &end, &width)); path = end) {
+        grow_put(&result, path, (size_t)(at - path));
+        grow_format(&result, "%0*lld", width, (long long)shard);
+    }
+    grow_put(&result, path, strlen(path));
+    return grow_take(&result);
 }
 
 // The path of a part's shard, from a pattern. NULL stays NULL.
@@ -77,9 +81,9 @@ static int open_part_sink(struct outputs *o, int part, struct error *err) {
 
 // Each shard needs names of its own, so there must be a place for its number.
 static int check_shards(const char *path, struct error *err) {
-    size_t at, length;
+    const char *end;
     int width;
-    if (!path || shard_place(path, &at, &length, &width))
+    if (!path || shard_place(path, &end, &width))
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
                      "--max-count: '%s' has no %%06d for the number of the shard", path);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/grow.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/text.h"
@@ -95,15 +96,27 @@ static size_t name_insertion(const char *path) {
     return dot && dot > base ? (size_t)(dot - path) : length;
 }
 
+static const char placeholder[] = "{split}";
+
+static char *fill_in(const char *path, const char *name) {
+    struct grow result = {0};
+    for (const char *at; (at = strstr(path, placeholder)); path = at + sizeof placeholder - 1) {
+        grow_put(&result, path, (size_t)(at - path));
+        grow_put(&result, name, strlen(name));
+    }
+    grow_put(&result, path, strlen(path));
+    return grow_take(&result);
+}
+
 char *split_path(const struct split *split, int part, const char *path) {
-    static const char placeholder[] = "{split}";
-    const char *name = split->parts[part].name, *found = strstr(path, placeholder);
-    if (!found && part == 0)
+    const char *name = split->parts[part].name;
+    if (strstr(path, placeholder))
+        return fill_in(path, name);
+    if (part == 0)
         return mem_string(path);
-    size_t at = found ? (size_t)(found - path) : name_insertion(path);
-    const char *rest = path + at + (found ? sizeof placeholder - 1 : 0);
+    size_t at = name_insertion(path);
     char *result = NULL;
-    if (asprintf(&result, "%.*s%s%s%s", (int)at, path, found ? "" : "-", name, rest) < 0)
+    if (asprintf(&result, "%.*s-%s%s", (int)at, path, name, path + at) < 0)
         return NULL;
     return result;
 }

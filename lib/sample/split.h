@@ -37,7 +37,7 @@ uint64_t split_place(const struct split *split, int part, uint64_t key);
 // Its share of what the parts before it leave, 0..1.
 double split_share(const struct split *split, int part);
 
-// The name of the file for a part: '{split}' in `path` is replaced by the part's
+// The name of the file for a part: each '{split}' in `path` is replaced by the part's
 // name; without it part 0 is `path` itself, and the others get "-NAME" in front
 // of the extension (data.arec, data-test.arec; set.tar.gz, set-test.tar.gz;
 // pictures/, pictures-test/; x-idx3-ubyte, x-test-idx3-ubyte). Freed with free();

@@ -102,6 +102,13 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
     tar tzf a-test.tar.gz >/dev/null
     [ -e b/classes.txt ] && [ -e b-test/classes.txt ]
     [ -e c-images-test-idx3-ubyte.gz ] && [ -e c-labels-test-idx1-ubyte.gz ]
+    mkdir train test
+    run_ok adam-prep photos/ --split test=0.3 --max-count 9 -o '{split}/{split}-%d-of-%d-%02d.arec'
+    [ "$(ls train)" = $'train-0-of-0-00.arec\ntrain-1-of-1-01.arec' ]
+    [ "$(ls test)" = test-0-of-0-00.arec ]
+    # What is no number of a shard stays.
+    run_ok adam-prep photos/ --limit 1 --max-count 9 -o '%5d%s%%d%x.arec'
+    [ -e '%5d%s%0%x.arec' ]
     run_status 2 adam-prep photos/ --split test=0.3 -o -
     run_status 2 adam-prep photos/ --split test=1.5 -o x.arec
     run_status 2 adam-prep photos/ --split a=0.6,b=0.5 -o x.arec

@@ -77,6 +77,7 @@ static void test_split_paths(struct tap *tap) {
             {"t-images-idx3-ubyte.gz", "t-images-idx3-ubyte.gz", "t-images-test-idx3-ubyte.gz"},
             {".hidden", ".hidden", ".hidden-test"},
             {"{split}/x.arec", "train/x.arec", "test/x.arec"},
+            {"{split}/{split}{split}.{s}", "train/traintrain.{s}", "test/testtest.{s}"},
         };
         struct split split;
         split_parse(&split, "test=0.5", NULL);
