@@ -93,6 +93,9 @@ static int check_names(const struct outputs_options *options, struct error *err)
     int status = options->max_count ? check_shards(options->path, err) : STATUS_OK;
     if (!status && options->max_count)
         status = check_shards(options->sink.labels_out, err);
+    if (!status && options->sink.labels_out && !strcmp(options->sink.labels_out, options->path))
+        status =
+            error_set(err, STATUS_USAGE, "--labels-out: '%s' is the output itself", options->path);
     if (status)
         return status;
     if (!strcmp(options->path, "-") && options->split->count > 1)

@@ -256,6 +256,8 @@ number draw -o x.arec
 number draw ten -o x.arec
 needs.--split photos/ --test-ops gray -o x.arec
 pnm photos/ --codec raw -o x.tar
+labels-out:.*is.the.output draw 9 -o x.npy --labels-out x.npy
+labels-out:.*is.the.output draw 9 --to npy -o - --labels-out -
 END
 }
 
