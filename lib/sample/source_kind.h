@@ -74,8 +74,8 @@ struct source_labels {
 int source_labels_open(struct source_labels *labels, const struct source *source, uint64_t samples,
                        struct error *err);
 void source_labels_free(struct source_labels *labels);
-// "train-labels-idx1-ubyte" for "train-images-idx3-ubyte", "x-labels.npy" for
-// "x.npy"; freed with free(); NULL when out of memory.
+// "train-labels-idx1-ubyte" for "train-images-idx3-ubyte", "x.2-labels.npy.gz" for
+// "x.2.npy.gz"; freed with free(); NULL when out of memory.
 char *source_labels_name(const char *path);
 
 #endif

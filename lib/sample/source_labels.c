@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "sample/array.h"
 #include "sample/source_kind.h"
+#include "store/output.h"
 
 // Replaces the last `from` in `name`, when it is there.
 static void replace_last(char **name, const char *from, const char *to) {
@@ -31,8 +32,7 @@ char *source_labels_name(const char *path) {
             replace_last(&name, idx, "-idx1-");
         replace_last(&name, "images", "labels");
     } else {
-        char *dot = strchr(name, '.');
-        size_t stem = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+        size_t stem = output_stem_length(name);
         char *longer = NULL;
         if (asprintf(&longer, "%.*s-labels%s", (int)stem, name, name + stem) >= 0) {
             free(name);

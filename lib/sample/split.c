@@ -9,6 +9,7 @@
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/text.h"
+#include "store/output.h"
 
 static int parse_part(struct split *split, const char *text, size_t length, struct error *err) {
     const char *equals = memchr(text, '=', length);
@@ -76,7 +77,6 @@ int split_of(const struct split *split, const char *key) {
 // Where "-NAME" goes in: before the extension of the last name in the path, and
 // before that of what is compressed.
 static size_t name_insertion(const char *path) {
-    static const char *const compressed[] = {".gz", ".zst", ".xz"};
     size_t length = strlen(path);
     while (length > 1 && path[length - 1] == '/')
         length--;
@@ -86,14 +86,7 @@ static size_t name_insertion(const char *path) {
     const char *idx = strstr(base, "-idx");
     if (idx && idx > base)
         return (size_t)(idx - path);
-    const char *dot = strrchr(base, '.');
-    for (size_t i = 0; dot && i < sizeof compressed / sizeof *compressed; i++)
-        if (!strcmp(dot, compressed[i])) {
-            const char *inner = memrchr(base, '.', (size_t)(dot - base));
-            dot = inner ? inner : dot;
-            break;
-        }
-    return dot && dot > base ? (size_t)(dot - path) : length;
+    return output_stem_length(path);
 }
 
 static const char placeholder[] = "{split}";

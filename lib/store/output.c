@@ -75,6 +75,14 @@ static size_t folder_length(const char *path) {
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
+size_t output_stem_length(const char *path) {
+    size_t folder = folder_length(path), plain = output_plain_length(path);
+    if (plain <= folder) // a name that is nothing but ".gz"
+        return strlen(path);
+    const char *base = path + folder, *dot = memrchr(base, '.', plain - folder);
+    return dot && dot > base ? (size_t)(dot - path) : plain;
+}
+
 char *output_temporary(const char *path, unsigned n) {
     enum { MOST = 200 }; // of the name, so that ours is no longer than names may be
     char *name = NULL;

@@ -41,6 +41,8 @@ const char *output_name(const struct output *output);
 
 // Length of the part of `path` before .gz, .zst or .xz.
 size_t output_plain_length(const char *path);
+// Length of `path` before the extension of its last name: the last one, with what compresses it.
+size_t output_stem_length(const char *path);
 
 // The name of a file or folder to work under before `path` is complete, in the
 // same folder: ".NAME.PID-N.tmp", to be freed with free(); NULL when out of memory.

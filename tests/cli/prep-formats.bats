@@ -330,6 +330,27 @@ END
     run_ok adam-prep four.npy -o x.npy
 }
 
+@test "labels have the name of their pictures, with -labels before the extension, or as MNIST has it" {
+    local pictures labels
+    mkdir v.1
+    while read -r pictures labels; do
+        run_ok adam-prep draw 3 -o "$pictures"
+        [ -e "$labels" ] || { echo "$pictures has no $labels: $(ls -R)"; false; }
+        [ "$(stat_of "$pictures" .unlabelled)" -eq 0 ]
+    done <<'END'
+x.npy x-labels.npy
+y.npy.gz y-labels.npy.gz
+x.idx.zst x-labels.idx.zst
+v1.2.npy v1.2-labels.npy
+v.1/x.2.npy.xz v.1/x.2-labels.npy.xz
+v.1/a-ubyte v.1/a-ubyte-labels
+images2.npy images2-labels.npy
+my-images.npy my-images-labels.npy
+t-images-idx3-ubyte t-labels-idx1-ubyte
+v1.2-images-idx3-ubyte.gz v1.2-labels-idx1-ubyte.gz
+END
+}
+
 @test "labels of what stood in the place of an array never join the new one" {
     adam-prep draw 8 -q -o a.npy
     adam-prep draw 8 --seed 2 -q -o l.arec
