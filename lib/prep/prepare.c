@@ -10,6 +10,7 @@
 #include "core/random.h"
 #include "prep/copies.h"
 #include "prep/digits.h"
+#include "prep/parts.h"
 #include "prep/shuffle.h"
 #include "prep/transform.h"
 #include "sample/packed.h"
@@ -56,8 +57,9 @@ struct prepare {
     struct classes classes;
     int classes_sent; // to the writer, with the groups
     struct class_copies copies;
-    struct strata strata;  // when stratify
-    struct sample current; // its copies from next_copy on are still to come
+    uint64_t ahead[SPLIT_PARTS]; // samples of each part, when balance
+    struct strata strata;        // when stratify
+    struct sample current;       // its copies from next_copy on are still to come
     int64_t next_copy, copy_count;
     uint64_t current_index, read;
     int current_part;
@@ -427,8 +429,25 @@ static int add_stratum(struct prepare *p, struct error *err) {
 
 // How many samples of part 0 each class has.
 static int count_class(struct prepare *p, struct error *err) {
-    return sample_part(p, &p->current) == 0 ? copies_count(&p->copies, p->current.label, err)
-                                            : STATUS_OK;
+    int part = sample_part(p, &p->current);
+    p->ahead[part]++;
+    return part == 0 ? copies_count(&p->copies, p->current.label, err) : STATUS_OK;
+}
+
+static int check_parts(const struct prepare *p, const uint64_t *counts, struct error *err) {
+    return parts_check(p->split, counts, p->config->stratify, err);
+}
+
+static int check_balance(const struct prepare *p, struct error *err) {
+    if (p->copies.most)
+        return STATUS_OK;
+    int status = check_parts(p, p->ahead, err);
+    if (status)
+        return status;
+    return error_set(err, STATUS_DATA, "--balance: no sample%s%s%s has a class",
+                     p->split->count > 1 ? " of part '" : "",
+                     p->split->count > 1 ? p->split->parts[0].name : "",
+                     p->split->count > 1 ? "'" : "");
 }
 
 static int look_ahead_all(struct prepare *p, struct error *err) {
@@ -439,9 +458,7 @@ static int look_ahead_all(struct prepare *p, struct error *err) {
         status = strata_decide(&p->strata, p->split, err);
     if (!status && p->config->balance)
         status = look_ahead(p, count_class, err);
-    if (!status && p->config->balance && !p->copies.most)
-        status = error_set(err, STATUS_DATA, "--balance: no sample has a class");
-    return status;
+    return status || !p->config->balance ? status : check_balance(p, err);
 }
 
 static int copy_class_names(struct classes *to, const struct classes *from, struct error *err) {
@@ -530,20 +547,6 @@ static int process_all(struct prepare *p, struct error *err) {
     return status;
 }
 
-// Nothing that was asked for may be missing.
-static int check_parts(const struct prepare *p, struct error *err) {
-    if (!p->counts->out)
-        return error_set(err, STATUS_DATA, "none of the samples can be used");
-    for (int part = 0; part < p->split->count; part++)
-        if (!p->counts->parts[part])
-            return error_set(err, STATUS_DATA,
-                             "--split: part '%s' is empty: none of the samples fell into it; a "
-                             "larger share would do, and another name if they came out of a split "
-                             "into parts of this name",
-                             p->split->parts[part].name);
-    return STATUS_OK;
-}
-
 static int prepare_all(struct prepare *p, struct error *err) {
     int status = open_prepare_input(p, err);
     if (!status)
@@ -561,7 +564,7 @@ static int prepare_all(struct prepare *p, struct error *err) {
     if (!status)
         status = drain_shuffle(p, err);
     if (!status)
-        status = check_parts(p, err);
+        status = check_parts(p, p->counts->parts, err);
     if (!status) {
         struct outputs *outputs = p->outputs;
         p->outputs = NULL;

@@ -350,6 +350,29 @@ END
     [ ! -e d.arec ] && [ ! -e d-test.arec ]
 }
 
+@test "of a part that is empty it is said what fills it" {
+    local pattern words
+    adam-prep draw 200 -q --split a=0.4 -o set.arec
+    adam-prep draw 10 -q -o - | adam-prep - --label-from none -q -o bare.arec
+    while read -r pattern words; do
+        run_status 65 adam-prep $words -o x.arec
+        echo "$words: $stderr"
+        grep -qE -- "$pattern" <<<"$stderr"
+        [ ! -e x.arec ] && [ ! -e x-a.arec ]
+    done <<'END'
+'train'.is.empty:.*--stratify.rounds.*smaller.shares draw 10 --stratify --split a=0.5
+'train'.is.empty:.*--stratify.rounds.*smaller.shares draw 10 --stratify --split a=0.5 --balance
+'a'.is.empty:.*--stratify.rounds.*a.larger.share draw 10 --stratify --split a=0.4
+'b'.is.empty:.*--stratify.rounds.*a.larger.share draw 20 --stratify --split a=0.5,b=0.2
+'train'.is.empty:.*smaller.shares.*,.and.other.names.if draw 10 --split a=0.99
+'train'.is.empty:.*smaller.shares.*,.and.other.names.if draw 10 --split a=0.99 --balance
+'train'.is.empty:.*smaller.shares.*,.and.other.names.if set-a.arec --split a=0.4
+'a'.is.empty:.*a.larger.share.*,.and.another.name.if set.arec --split a=0.4
+no.sample.of.part.'train'.has.a.class bare.arec --split a=0.5 --balance
+no.sample.has.a.class bare.arec --balance
+END
+}
+
 @test "copies of an earlier run stay with their originals, by way of any kind that has keys" {
     local kind out
     adam-prep draw 200 -q --seed 3 -o plain.arec
