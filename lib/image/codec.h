@@ -28,6 +28,11 @@ struct decode_options {
     int least_width, least_height;
 };
 
+// Refuses a picture that is empty, has a side over IMAGE_MAX_SIDE or more pixels
+// than the options allow. Called before anything of its size is allocated.
+int format_check_size(uint64_t width, uint64_t height, const struct decode_options *options,
+                      struct error *err);
+
 // To 8-bit gray or RGB. PNG: every colour type, depth and interlacing, alpha
 // composed on white, 16 bits to 8. JPEG: baseline and progressive, gray, YCbCr,
 // CMYK and YCCK (inverted where Adobe's marker says so). EXIF orientation is

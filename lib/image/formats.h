@@ -6,11 +6,6 @@
 
 struct error;
 
-// Refuses a picture that is empty, has a side over IMAGE_MAX_SIDE or more pixels
-// than the options allow. Called before anything of its size is allocated.
-int format_check_size(uint64_t width, uint64_t height, const struct decode_options *options,
-                      struct error *err);
-
 int jpeg_decode(struct image *image, const uint8_t *data, size_t size,
                 const struct decode_options *options, struct error *err);
 int png_decode(struct image *image, const uint8_t *data, size_t size,

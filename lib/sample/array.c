@@ -206,8 +206,8 @@ void array_write_npy(uint8_t header[ARRAY_HEADER_MAX], size_t *size, const struc
     *size = whole;
 }
 
-int array_shape(struct image *image, const struct array *array, const char *name,
-                struct error *err) {
+int array_shape(struct image *image, const struct array *array,
+                const struct decode_options *options, const char *name, struct error *err) {
     uint64_t sides[3] = {1, 1, 1}; // height, width, channels
     switch (array->dimensions) {
     case 2:
@@ -230,7 +230,9 @@ int array_shape(struct image *image, const struct array *array, const char *name
             return error_set(err, STATUS_DATA, "%s: a side of %llu", name,
                              (unsigned long long)sides[i]);
     bool bytes = array->element.kind == 'u' && array->element.size == 1;
-    int status = image_shape(image, (int)sides[1], (int)sides[0], (int)sides[2],
+    int status = format_check_size(sides[1], sides[0], options, err);
+    if (!status)
+        status = image_shape(image, (int)sides[1], (int)sides[0], (int)sides[2],
                              bytes ? PIXEL_U8 : PIXEL_F32, err);
     return status ? error_context(err, "%s", name) : STATUS_OK;
 }

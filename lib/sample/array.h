@@ -31,8 +31,9 @@ void array_write_idx(uint8_t header[ARRAY_HEADER_MAX], size_t *size, const struc
 void array_write_npy(uint8_t header[ARRAY_HEADER_MAX], size_t *size, const struct array *array);
 
 // The shape that an item has as a picture: H x W, H x W x C, or D as 1 x D.
-// STATUS_DATA when it has another number of dimensions or is out of bounds.
-int array_shape(struct image *image, const struct array *array, const char *name,
-                struct error *err);
+// STATUS_DATA when it has another number of dimensions, is out of bounds or has more pixels than
+// the options allow.
+int array_shape(struct image *image, const struct array *array,
+                const struct decode_options *options, const char *name, struct error *err);
 
 #endif

@@ -211,6 +211,13 @@ static int take_original(struct arec_source *reader, struct sample *sample, stru
     return status;
 }
 
+static int take_pixels(struct source *source, struct sample *sample,
+                       const struct arec_record *record, struct error *err) {
+    int status = format_check_size((uint64_t)record->width, (uint64_t)record->height,
+                                   &source->options.decode, err);
+    return status ? status : arec_record_image(&sample->image, record, err);
+}
+
 static int take_sample(struct source *source, struct sample *sample, const struct arec_chunk *chunk,
                        const uint8_t *body, struct error *err) {
     struct arec_source *reader = source->state;
@@ -230,7 +237,7 @@ static int take_sample(struct source *source, struct sample *sample, const struc
         (status = take_original(reader, sample, err)))
         return status;
     if (!arec_is_encoded(record.encoding))
-        return arec_record_image(&sample->image, &record, err);
+        return take_pixels(source, sample, &record, err);
     if ((status = sample_reserve(sample, record.size, err)))
         return status;
     memcpy(sample->encoded, record.data, record.size);

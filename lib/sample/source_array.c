@@ -27,6 +27,12 @@ static bool recognise_npy(const char *path, const uint8_t *data, size_t size) {
     return array_is_npy(data, size);
 }
 
+static int item_shape(const struct source *source, struct image *image, struct error *err) {
+    const struct array_source *state = source->state;
+    return array_shape(image, &state->array, &source->options.decode, stream_name(source->stream),
+                       err);
+}
+
 static int open_array(struct source *source,
                       int (*read)(struct array *, struct stream *, struct error *),
                       struct error *err) {
@@ -46,7 +52,7 @@ static int open_array(struct source *source,
         return error_nomem(err);
     // Tried once, so that a shape out of bounds is refused before any sample.
     struct image shape = {0};
-    status = array_shape(&shape, &state->array, stream_name(source->stream), err);
+    status = item_shape(source, &shape, err);
     image_free(&shape);
     if (status)
         return status;
@@ -89,7 +95,7 @@ static int check_end(struct source *source, struct error *err) {
 static int read_item(struct source *source, struct sample *sample, struct error *err) {
     struct array_source *state = source->state;
     struct image *image = &sample->image;
-    int status = array_shape(image, &state->array, stream_name(source->stream), err);
+    int status = item_shape(source, image, err);
     if (status)
         return status;
     void *to = image->type == PIXEL_U8 ? image->u8 : state->item;

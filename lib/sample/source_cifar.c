@@ -79,7 +79,9 @@ static int open_cifar(struct source *source, const struct layout *layout, struct
     if (!state)
         return error_nomem(err);
     state->layout = layout;
-    int status = STATUS_OK;
+    int status = format_check_size(SIDE, SIDE, &source->options.decode, err);
+    if (status)
+        return error_context(err, "%s", stream_name(source->stream));
     for (int i = 0; !status && i < layout->classes; i++)
         if (source->options.label_from == LABEL_NO)
             state->labels[i] = LABEL_NONE;

@@ -149,6 +149,28 @@ END
     diff <(cut -f1 bad.tsv | sort) <(find photos -type f -size +1024c | sort)
 }
 
+@test "the limit on pixels holds for pixels that no codec guards, too" {
+    local out in
+    for out in d.npy d.idx d.arec d.pnm; do adam-prep draw 4 --size 20 -q -o $out; done
+    python -c 'open("d.bin", "wb").write(bytes(3073 * 4))'
+    python -c 'import numpy; numpy.save("rows.npy", numpy.zeros((4, 400), "f4"))'
+    for in in d.npy d.idx d.arec d.pnm rows.npy; do
+        run_ok adam-prep $in --max-pixels 400 --reject none -o x.arec -f
+        run_status 65 adam-prep $in --max-pixels 399 -o y.arec
+        [[ "$stderr" = *"$in: "*"20x20 pixels are more than the limit of 399"* ]] ||
+            [[ "$stderr" = *"$in: 400x1 pixels are more than the limit of 399"* ]]
+    done
+    run_ok adam-prep d.bin --max-pixels 1024 -o x.arec -f
+    run_status 65 adam-prep d.bin --max-pixels 1023 -o y.arec
+    [[ "$stderr" = *"d.bin: 32x32 pixels are more than the limit of 1023"* ]]
+    # Of records each is refused by itself.
+    cat d.arec >both.arec && adam-prep draw 3 --size 19 -q -o - >>both.arec
+    run_status 1 adam-prep both.arec --max-pixels 399 --reject bad.tsv -o x.arec -f
+    [[ "$stderr" = *"7 in, 3 out, 4 skipped"* ]]
+    [ "$(cut -f1 bad.tsv)" = "$(printf 'both.arec: record %d\n' 0 1 2 3)" ]
+    [ ! -e y.arec ]
+}
+
 @test "operations that do not suit a picture reject that picture" {
     make_photos
     run_status 1 adam-prep photos/ --ops 'crop 43x30' --reject bad.tsv -o x.arec
