@@ -68,6 +68,26 @@ static bool is_folder(const char *path) {
     return strcmp(path, "-") != 0 && stat(path, &stat_of) == 0 && S_ISDIR(stat_of.st_mode);
 }
 
+// Labels that a kind cannot give are a slip of who asks.
+static int check_labels(const struct source *source, struct error *err) {
+    const struct source_kind *kind = source->kind;
+    const struct source_options *options = &source->options;
+    const char *name = source->stream ? stream_name(source->stream) : source->path;
+    if (options->label_from == LABEL_PARENT && !kind->has_folders)
+        return error_set(err, STATUS_USAGE,
+                         "%s: --label-from parent: %s has no folders that name classes", name,
+                         kind->name);
+    if (options->label_from == LABEL_COLUMN && !kind->has_columns)
+        return error_set(err, STATUS_USAGE,
+                         "%s: --label-from column: %s has no columns, only lists of paths have",
+                         name, kind->name);
+    if (options->labels && !kind->has_labels)
+        return error_set(err, STATUS_USAGE,
+                         "%s: --labels: only IDX and .npy have labels in a second file, %s has not",
+                         name, kind->name);
+    return STATUS_OK;
+}
+
 static int open_kind(struct source *source, struct error *err) {
     int status = STATUS_OK;
     bool folder = is_folder(source->path);
@@ -85,7 +105,9 @@ static int open_kind(struct source *source, struct error *err) {
         status = stream_open_stoppable(&source->stream, source->path, &wait, err);
     if (!status && !source->kind)
         status = recognise_kind(source, err);
-    return status || !source->kind ? status : source->kind->open(source, err);
+    if (!status)
+        status = check_labels(source, err);
+    return status ? status : source->kind->open(source, err);
 }
 
 // Labels are not wanted then, nor the names of their classes.

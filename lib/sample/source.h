@@ -25,7 +25,7 @@ struct source; // belongs to one thread
 
 enum label_from {
     LABEL_DEFAULT, // as the kind has it
-    LABEL_PARENT,  // name of the parent folder
+    LABEL_PARENT,  // folder, list, tar, image: name of the parent folder
     LABEL_COLUMN,  // list only: path, tab, class name
     LABEL_NO,      // no labels
 };
@@ -39,7 +39,7 @@ struct source_hooks {
 
 struct source_options {
     const char *from; // a kind of the table above, NULL to recognise
-    // A second file with labels (idx, npy). NULL: the one beside it that has the
+    // A second file with labels (idx and npy only). NULL: the one beside it that has the
     // customary name, if there is one (train-labels-idx1-ubyte, x-labels.npy).
     const char *labels;
     // A table of targets (sample/targets.h), which samples have in the place of labels; NULL: none.
@@ -63,7 +63,8 @@ struct source_options {
 // are targets, the names are those of their columns or classes (targets_open), and a
 // sample without targets is reported (STATUS_SKIPPED). A link
 // in a folder that leads back to a folder it is in is reported (STATUS_SKIPPED).
-// STATUS_NOINPUT, STATUS_DATA, STATUS_IO, STATUS_STOPPED.
+// STATUS_NOINPUT, STATUS_DATA, STATUS_IO, STATUS_STOPPED; STATUS_USAGE when its kind has no labels
+// where the options look for them.
 int source_open(struct source **out, const char *path, const struct source_options *options,
                 struct classes *classes, struct error *err);
 

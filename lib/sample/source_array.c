@@ -128,6 +128,7 @@ static int array_next(struct source *source, struct sample *sample, bool *more, 
 
 const struct source_kind source_idx = {
     .name = "idx",
+    .has_labels = true,
     .recognise = recognise_idx,
     .open = open_idx,
     .next = array_next,
@@ -137,6 +138,7 @@ const struct source_kind source_idx = {
 
 const struct source_kind source_npy = {
     .name = "npy",
+    .has_labels = true,
     .recognise = recognise_npy,
     .open = open_npy,
     .next = array_next,

@@ -399,6 +399,7 @@ static void close_folder(struct source *source) {
 
 const struct source_kind source_folder = {
     .name = "folder",
+    .has_folders = true,
     .open = open_folder,
     .next = folder_next,
     .count = folder_count,

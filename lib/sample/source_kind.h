@@ -26,6 +26,9 @@ struct source {
 
 struct source_kind {
     const char *name;
+    bool has_folders; // LABEL_PARENT has an answer
+    bool has_columns; // LABEL_COLUMN
+    bool has_labels;  // in a second file
     // Whether `data`, the first `size` bytes, is of this kind; NULL: cannot tell.
     bool (*recognise)(const char *path, const uint8_t *data, size_t size);
     int (*open)(struct source *source, struct error *err);

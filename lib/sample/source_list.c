@@ -98,6 +98,8 @@ static int list_next(struct source *source, struct sample *sample, bool *more, s
 
 const struct source_kind source_list = {
     .name = "list",
+    .has_folders = true,
+    .has_columns = true,
     .open = open_list,
     .next = list_next,
     .close = close_list,

@@ -116,6 +116,7 @@ const struct source_kind source_pnm = {
 
 const struct source_kind source_image = {
     .name = "image",
+    .has_folders = true,
     .recognise = recognise_image,
     .open = open_state,
     .next = next_image,

@@ -443,6 +443,7 @@ static int tar_next(struct source *source, struct sample *sample, bool *more, st
 
 const struct source_kind source_tar = {
     .name = "tar",
+    .has_folders = true,
     .recognise = tar_recognise,
     .open = open_tar,
     .next = tar_next,

@@ -283,6 +283,32 @@ labels-out:.*is.the.output draw 9 --to npy -o - --labels-out -
 END
 }
 
+@test "labels are not asked of inputs that have none of the kind" {
+    make_photos
+    local in
+    for in in photos/ d.arec d.tar d.npy d.idx d.pnm; do
+        if [ $in != photos/ ]; then adam-prep draw 4 -q -o $in; fi
+        run_status 2 adam-prep $in --label-from column -o x.arec
+        [[ "$stderr" = *"$in: --label-from column: "*"only lists"* ]]
+    done
+    for in in d.arec d.npy d.idx d.pnm; do
+        run_status 2 adam-prep stat $in --label-from parent
+        [[ "$stderr" = *"$in: --label-from parent: "*"no folders"* ]]
+        run_status 2 adam-prep stat photos/ - --label-from parent <$in
+        [[ "$stderr" = *"standard input: --label-from parent: "*"no folders"* ]]
+    done
+    for in in photos/ d.arec d.tar d.pnm photos/ant/0.jpg; do
+        run_status 2 adam-prep $in --labels d-labels.npy -o x.arec
+        [[ "$stderr" = *"$in: --labels: "*"IDX and .npy"* ]]
+    done
+    [ ! -e x.arec ]
+    # These have what is asked for; and none can be asked of any.
+    for in in photos/ d.tar photos/ant/0.jpg; do run_ok adam-prep stat $in --label-from parent; done
+    for in in photos/ d.arec d.tar d.npy d.idx d.pnm; do
+        [ "$(stat_of $in --label-from none '.samples == .unlabelled')" = true ]
+    done
+}
+
 @test "what has no class cannot be balanced" {
     make_photos
     run_status 65 adam-prep photos/ --label-from none --balance -o x.arec
