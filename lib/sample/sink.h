@@ -8,7 +8,8 @@
 //   pnm     *.pnm *.pgm *.ppm                    a stream of pictures
 //   npy     *.npy                                N x H x W [x C]; labels beside it
 // "-" is standard output, arec unless `to` says otherwise; never a terminal. There
-// and in pnm labels have no place, unless `labels_out` gives idx and npy one.
+// labels of idx and npy have no place, unless `labels_out` gives them one, and are refused. In pnm
+// they have none anywhere.
 // A file that has the customary name of the labels of an idx or npy would be read with it: where
 // it is none of the new ones, it is refused as an existing output is, and removed by `force`.
 // Any kind but folder is compressed when its name ends in .gz, .zst or .xz.

@@ -110,12 +110,25 @@ static int put_label(struct array_sink *state, int32_t label, struct error *err)
     return spool_write(state->labels, bytes, sizeof bytes, err);
 }
 
+// Without a second file there is no place for labels.
+static int check_place(struct sink *sink, const struct sample *sample, struct error *err) {
+    struct array_sink *state = sink->state;
+    if (state->labels_out || sample->label == LABEL_NONE)
+        return STATUS_OK;
+    return error_set(err, STATUS_DATA,
+                     "%s on standard output has no labels: --labels-out FILE takes them, and "
+                     "--label-from none leaves them out",
+                     sink->kind->name);
+}
+
 static int array_put(struct sink *sink, const struct sample *sample, struct error *err) {
     struct array_sink *state = sink->state;
     const struct image *image;
     const void *data;
     size_t size;
-    int status = sink_pixels(sink, sample, &image, err);
+    int status = check_place(sink, sample, err);
+    if (!status)
+        status = sink_pixels(sink, sample, &image, err);
     if (!status)
         status = check_shape(sink, sample, image, err);
     if (!status)

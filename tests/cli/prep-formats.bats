@@ -351,6 +351,22 @@ v1.2-images-idx3-ubyte.gz v1.2-labels-idx1-ubyte.gz
 END
 }
 
+@test "labels that have no place on standard output are not lost without a word" {
+    adam-prep draw 4 -q -o d.arec
+    local kind
+    for kind in npy idx; do
+        run_status 65 adam-prep d.arec --to $kind -o -
+        [ -z "$output" ]
+        [[ "$stderr" = *"$kind on standard output has no labels"*"--labels-out FILE"* ]]
+        adam-prep d.arec -q --to $kind -o - --labels-out labels >piped
+        adam-prep piped --labels labels -q -o back.arec -f
+        [ "$(stat_of back.arec '.classes | length')" -eq 4 ]
+        rm labels
+        run_ok bash -c "adam-prep d.arec --label-from none --to $kind -o - >bare"
+        cmp bare piped
+    done
+}
+
 @test "labels of what stood in the place of an array never join the new one" {
     adam-prep draw 8 -q -o a.npy
     adam-prep draw 8 --seed 2 -q -o l.arec
