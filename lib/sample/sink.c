@@ -138,6 +138,12 @@ const char *sink_class(const struct sink *sink, const struct sample *sample) {
     return known ? sink->classes->names[sample->label] : NULL;
 }
 
+int sink_refuse_twice(const struct sink *sink, const char *name, struct error *err) {
+    return error_set(err, STATUS_DATA,
+                     "%s: two samples have the name '%s'; --name '{number}' gives each its own",
+                     sink->path, name);
+}
+
 int sink_pixels(struct sink *sink, const struct sample *sample, const struct image **image,
                 struct error *err) {
     *image = &sample->image;

@@ -159,8 +159,7 @@ static int write_file(struct sink *sink, const char *path, const char *key, cons
                       size_t size, struct error *err) {
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0 && errno == EEXIST)
-        return error_set(err, STATUS_DATA, "%s: two samples have the same name %s", sink->path,
-                         strrchr(path, '/') + 1);
+        return sink_refuse_twice(sink, strrchr(path, '/') + 1, err);
     if (fd < 0 && errno == ENAMETOOLONG)
         return error_set(err, STATUS_DATA, "%s: key '%s' is too long for the name of a file",
                          sink->path, key);

@@ -47,6 +47,8 @@ int sink_pixels(struct sink *sink, const struct sample *sample, const struct ima
 // for; valid until the next call.
 int sink_bytes(struct sink *sink, const struct image *image, bool big, const void **data,
                size_t *size, struct error *err);
+// STATUS_DATA: `name` is another sample's already.
+int sink_refuse_twice(const struct sink *sink, const char *name, struct error *err);
 // The class name of a sample, or NULL when it has none.
 const char *sink_class(const struct sink *sink, const struct sample *sample);
 

@@ -91,7 +91,7 @@ static int put_sample(struct sink *sink, const struct sample *sample, const char
     if (!status)
         status = keyset_add(&state->keys, key, &again, err);
     if (!status && again)
-        status = error_set(err, STATUS_DATA, "%s: key '%s' comes twice", sink->path, key);
+        status = sink_refuse_twice(sink, key, err);
     if (!status)
         status = put_member(state, key, codec_extension(codec), data, size, err);
     if (!status)

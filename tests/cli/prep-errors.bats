@@ -201,6 +201,19 @@ END
     [ "$(tail -c +$((offset + 1)) bad.tar | head -c 5)" = a.cls ]
 }
 
+@test "a name that a copy and another sample would have is refused, with the option that helps" {
+    make_photos
+    mkdir -p set/a && cp photos/ant/1.png set/a/1.png && cp photos/bee/1.png set/a/1-2.png
+    local out
+    for out in x.tar x/; do
+        run_status 65 adam-prep set/ --copies 2 -o $out
+        [[ "$stderr" = *"$out: two samples have the name '"*1-2*"'; --name '{number}'"* ]]
+        [ ! -e $out ]
+        run_ok adam-prep set/ --copies 2 --name '{number}' -o $out
+        [ "$(stat_of $out .samples)" -eq 4 ]
+    done
+}
+
 @test "hostile keys stay inside the folder that is written" {
     make_photos
     mkdir away
