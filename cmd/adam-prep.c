@@ -54,7 +54,7 @@ static const char *const conducts[] = {"stop", "skip", NULL};
     TEXT('o', "output", "FILE", &(o)->output, NULL, "where to; the name tells the kind, - is standard output"), \
     CHOICE(0, "to", "KIND", &(o)->to, outs, "by the name", "kind of the output"), \
     CHOICE(0, "codec", "CODEC", &(o)->codec, codecs, "png, records raw", "how changed pictures are stored"), \
-    INT(0, "quality", "N", &(o)->quality, 1, 100, "92", "quality of JPEG"), \
+    INT(0, "quality", "N", &(o)->quality, 1, 100, "92", "quality of --codec jpeg"), \
     TEXT(0, "labels-out", "FILE", &(o)->labels_out, NULL, "file for the labels of IDX or .npy"), \
     INT(0, "max-count", "N", &(o)->max_count, 1, 1e15, NULL, "samples in a shard; %06d in the name is its number"), \
     FLAG('f', "force", &(o)->force, "overwrite what exists")

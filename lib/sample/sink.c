@@ -59,9 +59,28 @@ static int kind_by_name(const struct sink_kind **kind, const char *path, struct 
                      path);
 }
 
+// What is asked for and has no place in this kind is a slip of who asks.
+static int check_kind(const struct sink *sink, struct error *err) {
+    const struct sink_kind *kind = sink->kind;
+    const struct sink_options *options = &sink->options;
+    bool encoded = kind->encoded;
+    if (options->quality && !encoded)
+        return error_set(err, STATUS_USAGE, "--quality: %s holds no JPEG", kind->name);
+    if (options->quality && options->codec != CODEC_JPEG)
+        return error_set(err, STATUS_USAGE, "--quality: only --codec jpeg has one");
+    if (options->codec && !encoded && options->codec != kind->codec)
+        return error_set(err, STATUS_USAGE, "--codec: %s holds pixels, which no codec encodes",
+                         kind->name);
+    if (options->labels_out && !kind->has_labels)
+        return error_set(err, STATUS_USAGE, "--labels-out: %s has no file of labels", kind->name);
+    return STATUS_OK;
+}
+
 static int open_sink(struct sink *sink, const char *path, struct error *err) {
     int status = sink->options.to ? kind_by_word(&sink->kind, sink->options.to, err)
                                   : kind_by_name(&sink->kind, path, err);
+    if (!status)
+        status = check_kind(sink, err);
     if (status)
         return status;
     if (!(sink->path = mem_string(path)))

@@ -28,13 +28,14 @@ struct sink_options {
     const char *to;         // a kind, NULL to choose by the name
     const char *labels_out; // where idx and npy put the labels; NULL for the customary name
     enum codec codec;       // for pixels in tar, folder and arec; CODEC_NONE: arec raw, else PNG
-    int quality;            // of JPEG; 0 means 92
+    int quality;            // of JPEG, with CODEC_JPEG; 0 means 92
     bool force;             // overwrite what exists
 };
 
 // Writes under a temporary name; nothing appears before sink_close.
 // `classes` is read at sink_close (and for folder names before).
-// STATUS_USAGE, STATUS_CANTCREATE, STATUS_IO.
+// STATUS_USAGE, also when the options ask for what the kind does not have; STATUS_CANTCREATE,
+// STATUS_IO.
 int sink_open(struct sink **out, const char *path, const struct sink_options *options,
               const struct classes *classes, struct error *err);
 

@@ -238,6 +238,7 @@ static int array_finish(struct sink *sink, struct error *err) {
 
 const struct sink_kind sink_idx = {
     .name = "idx",
+    .has_labels = true,
     .open = open_idx_sink,
     .put = array_put,
     .finish = array_finish,
@@ -246,6 +247,7 @@ const struct sink_kind sink_idx = {
 
 const struct sink_kind sink_npy = {
     .name = "npy",
+    .has_labels = true,
     .open = open_npy_sink,
     .put = array_put,
     .finish = array_finish,

@@ -26,6 +26,7 @@ struct sink_kind {
     const char *name;
     bool files;       // makes a folder, and so opens no output
     bool encoded;     // holds encoded pictures
+    bool has_labels;  // in a second file
     enum codec codec; // in which pixels are stored when no other is asked for
     int (*open)(struct sink *sink, struct error *err);
     int (*put)(struct sink *sink, const struct sample *sample, struct error *err);

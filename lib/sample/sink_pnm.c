@@ -6,7 +6,7 @@
 
 static int open_pnm(struct sink *sink, struct error *err) {
     (void)err;
-    sink->options.codec = CODEC_PNM;
+    sink->options.codec = sink->kind->codec;
     return STATUS_OK;
 }
 
@@ -30,6 +30,7 @@ static int pnm_finish(struct sink *sink, struct error *err) {
 
 const struct sink_kind sink_pnm = {
     .name = "pnm",
+    .codec = CODEC_PNM,
     .open = open_pnm,
     .put = pnm_put,
     .finish = pnm_finish,

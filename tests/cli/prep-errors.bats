@@ -279,6 +279,7 @@ END
         [ "$status" -eq 2 ]
         grep -qiE -- "$pattern" <<<"$stderr"
         [ -z "$output" ]
+        [ -z "$(ls x.* .x.* 2>/dev/null)" ]
     done <<'END'
 no.input -o x.arec
 no.output photos/
@@ -291,9 +292,24 @@ number draw -o x.arec
 number draw ten -o x.arec
 needs.--split photos/ --test-ops gray -o x.arec
 pnm photos/ --codec raw -o x.tar
+codec:.npy.holds.pixels draw 9 --codec png -o x.npy
+codec:.idx.holds.pixels draw 9 --codec pnm -o x.idx.gz
+codec:.pnm.holds.pixels draw 9 --codec jpeg -o x.pnm
+quality:.npy.holds.no.JPEG draw 9 --quality 92 -o x.npy
+quality:.idx.holds.no.JPEG draw 9 --quality 5 --codec jpeg --to idx -o -
+quality:.pnm.holds.no.JPEG draw 9 --quality 5 -o x.ppm
+quality:.only.--codec.jpeg draw 9 --quality 5 -o x.tar
+quality:.only.--codec.jpeg draw 9 --quality 5 --codec raw -o x.arec
+labels-out:.tar.has.no.file draw 9 --labels-out x.npy -o x.tar
+labels-out:.pnm.has.no.file draw 9 --labels-out x.npy --to pnm -o -
 labels-out:.*is.the.output draw 9 -o x.npy --labels-out x.npy
 labels-out:.*is.the.output draw 9 --to npy -o - --labels-out -
 END
+    # What is so anyway may be said.
+    run_ok adam-prep draw 9 --codec raw -o x.npy
+    run_ok adam-prep draw 9 --codec raw -o x.idx
+    run_ok adam-prep draw 9 --codec pnm -o x.pnm
+    run_ok adam-prep draw 9 --codec jpeg --quality 5 -o x.arec
 }
 
 @test "labels are not asked of inputs that have none of the kind" {
