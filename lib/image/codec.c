@@ -81,11 +81,6 @@ int image_decode(struct image *image, const void *data, size_t size,
     return error_set(err, STATUS_DATA, "neither JPEG, PNG nor PNM");
 }
 
-int image_suit(struct image *image, const struct decode_options *options, struct error *err) {
-    int status = format_check_size((uint64_t)image->width, (uint64_t)image->height, options, err);
-    return status ? status : image_channels(image, options->channels, err);
-}
-
 bool encoded_reserve(struct encoded *out, size_t more) {
     size_t wanted;
     if (__builtin_add_overflow(out->size, more, &wanted))

@@ -42,10 +42,6 @@ int format_check_size(uint64_t width, uint64_t height, const struct decode_optio
 int image_decode(struct image *image, const void *data, size_t size,
                  const struct decode_options *options, struct error *err);
 
-// A picture that comes as pixels, as image_decode would give it: within the same limit, with the
-// same channels (image_channels). STATUS_DATA, STATUS_IO.
-int image_suit(struct image *image, const struct decode_options *options, struct error *err);
-
 // One PNM picture at the head of data; *used is its length in bytes, for streams
 // of many. STATUS_OK with *used = 0 when `size` bytes are too few to tell; when
 // no more will come, image_decode decodes the rest (the last number of a plain

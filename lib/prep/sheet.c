@@ -84,7 +84,7 @@ static int decode_for_cell(struct choice *c, struct sample *sample, struct error
     options.least_width = options.least_height = c->cell;
     if (!sample->encoded_size) {
         image_swap(&c->decoded, &sample->image);
-        int status = image_suit(&c->decoded, &options, err);
+        int status = image_channels(&c->decoded, options.channels, err);
         return status ? status : scale_to_bytes(c, err);
     }
     return image_decode(&c->decoded, sample->encoded, sample->encoded_size, &options, err);

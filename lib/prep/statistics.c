@@ -106,7 +106,7 @@ static int ready_picture(const struct measuring *m, struct sample *sample, struc
     const struct decode_options *options = &m->config->inputs.source.decode;
     return sample->encoded_size
                ? image_decode(&sample->image, sample->encoded, sample->encoded_size, options, err)
-               : image_suit(&sample->image, options, err);
+               : image_channels(&sample->image, options->channels, err);
 }
 
 static int measure_samples(void *context, int worker, void *slot, struct error *err) {

@@ -39,7 +39,7 @@ int transform_input(const struct transform *transform, struct transform_scratch 
             return status;
         in->encoded_size = 0;
     }
-    return image_suit(&in->image, &transform->decode, err);
+    return image_channels(&in->image, transform->decode.channels, err);
 }
 
 static int copy_encoded(struct sample *in, bool last, struct sample *out, struct error *err) {

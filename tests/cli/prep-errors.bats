@@ -137,14 +137,6 @@ END
     # 40 to 47 pixels wide, 30 high: 43x30 are 1290, 44x30 are too many.
     [ "$(stat_of x.arec .width.max)" -eq 43 ]
     [ "$(wc -l <bad.tsv)" -eq 5 ]
-    # The same pictures as pixels.
-    run_ok adam-prep photos/ --codec raw -o pixels.arec
-    run_status 1 adam-prep pixels.arec --max-pixels 1300 --reject again.tsv -o x.arec -f
-    diff <(cut -f2 bad.tsv) <(cut -f2 again.tsv)
-    run_status 1 adam-prep stat pixels.arec --max-pixels 1300 --reject again.tsv
-    diff <(cut -f2 bad.tsv) <(cut -f2 again.tsv)
-    run_status 1 adam-prep sheet pixels.arec 4x4 --max-pixels 1300 --reject again.tsv -o x.png
-    diff <(cut -f2 bad.tsv) <(cut -f2 again.tsv)
     run_status 1 adam-prep photos/ --max-bytes 1K --reject bad.tsv -o x.arec -f
     diff <(cut -f1 bad.tsv | sort) <(find photos -type f -size +1024c | sort)
 }
