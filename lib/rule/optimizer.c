@@ -80,30 +80,6 @@ bool optimizer_accepts_product(const struct kernels *kernels, const struct dense
     return error * (input + 1) * (double)n < (double)FLT_MAX;
 }
 
-void optimizer_scale(float *gradient, size_t n, float factor) {
-    for (size_t i = 0; i < n; i++)
-        gradient[i] *= factor;
-}
-
-float optimizer_clip_factor(const struct optimizer *optimizer, double squares) {
-    double norm = sqrt(squares), most = (double)optimizer->clip;
-    return optimizer->clip > 0 && norm > most ? (float)(most / norm) : 1;
-}
-
-void optimizer_clip(const struct optimizer *optimizer, const struct kernels *kernels,
-                    const struct layer *layer, float *gradient) {
-    if (optimizer->clip <= 0)
-        return;
-    float *biases = gradient + biases_at(layer);
-    float factor =
-        optimizer_clip_factor(optimizer, kernels->sum_squares(gradient, layer->weights.count) +
-                                             kernels->sum_squares(biases, layer->biases.count));
-    if (factor >= 1)
-        return;
-    optimizer_scale(gradient, layer->weights.count, factor);
-    optimizer_scale(biases, layer->biases.count, factor);
-}
-
 struct span optimizer_all(const struct layer *layer) {
     struct span statistics = statistics_of(layer);
     return (struct span){0, statistics.first + statistics.n};
@@ -115,6 +91,46 @@ static struct span span_overlap(struct span span, size_t first, size_t n) {
     size_t end = span.first + span.n < first + n ? span.first + span.n : first + n;
     return (struct span){begin, end > begin ? end - begin : 0};
 }
+
+// --- lengths of gradients -----------------------------------------------------------------
+
+void optimizer_scale(float *gradient, size_t n, float factor) {
+    for (size_t i = 0; i < n; i++)
+        gradient[i] *= factor;
+}
+
+double optimizer_length_squares(const struct kernels *kernels, const struct layer *layer,
+                                struct span span, const float *gradient) {
+    struct span w = span_overlap(span, 0, layer->weights.count);
+    struct span b = span_overlap(span, biases_at(layer), layer->biases.count);
+    return kernels->sum_squares(gradient + w.first, w.n) +
+           kernels->sum_squares(gradient + b.first, b.n);
+}
+
+float optimizer_clip_factor(const struct optimizer *optimizer, double squares) {
+    double norm = sqrt(squares), most = (double)optimizer->clip;
+    return optimizer->clip > 0 && norm > most ? (float)(most / norm) : 1;
+}
+
+void optimizer_shorten(const struct layer *layer, struct span span, float *gradient, float factor) {
+    struct span w = span_overlap(span, 0, layer->weights.count);
+    struct span b = span_overlap(span, biases_at(layer), layer->biases.count);
+    if (factor >= 1)
+        return;
+    optimizer_scale(gradient + w.first, w.n, factor);
+    optimizer_scale(gradient + b.first, b.n, factor);
+}
+
+void optimizer_clip(const struct optimizer *optimizer, const struct kernels *kernels,
+                    const struct layer *layer, float *gradient) {
+    struct span all = optimizer_all(layer);
+    if (optimizer->clip <= 0)
+        return;
+    double squares = optimizer_length_squares(kernels, layer, all, gradient);
+    optimizer_shorten(layer, all, gradient, optimizer_clip_factor(optimizer, squares));
+}
+
+// --- steps --------------------------------------------------------------------------------
 
 // What goes on from one of a learner's own updates to its next has gone on for all in between.
 static double go_on(double share, unsigned learners) {

@@ -69,19 +69,27 @@ bool optimizer_accepts(const struct kernels *kernels, const struct layer *layer,
 // are certainly finite. False says that one has to look at the gradient itself.
 bool optimizer_accepts_product(const struct kernels *kernels, const struct dense_errors *errors);
 
-// Scales the layer's gradient down to the norm `clip`, where it is longer.
-void optimizer_clip(const struct optimizer *optimizer, const struct kernels *kernels,
-                    const struct layer *layer, float *gradient);
-// The same where the sum of its squares is known: the factor to multiply it by.
-float optimizer_clip_factor(const struct optimizer *optimizer, double squares);
-void optimizer_scale(float *gradient, size_t n, float factor);
-
 // A part of a layer's parameters: n of them, counted from weights.offset, the biases
 // behind the weights.
 struct span {
     size_t first, n;
 };
 struct span optimizer_all(const struct layer *layer);
+
+// Scales the layer's gradient down to the norm `clip`, where it is longer. The norm is that of
+// weights and biases together: what running statistics have is no gradient of the loss, neither
+// counts nor is scaled.
+void optimizer_clip(const struct optimizer *optimizer, const struct kernels *kernels,
+                    const struct layer *layer, float *gradient);
+// The same by parts of the layer, of `gradient`, that of the whole layer: what they add to the sum
+// of its squares; the factor by which that is scaled; and scales them.
+double optimizer_length_squares(const struct kernels *kernels, const struct layer *layer,
+                                struct span span, const float *gradient);
+float optimizer_clip_factor(const struct optimizer *optimizer, double squares);
+void optimizer_shorten(const struct layer *layer, struct span span, float *gradient, float factor);
+
+// Multiplies n numbers.
+void optimizer_scale(float *gradient, size_t n, float factor);
 
 // The step that the layer's weights, or its biases, take at this learning rate (times
 // layer->rate). Weights decay, biases do not. And that of running statistics, which have no state.

@@ -143,6 +143,12 @@ static void add_up_chunks(const struct leg *leg) {
         }
 }
 
+static float layer_squares(const struct leg *leg, const struct layer *layer,
+                           const float *gradient) {
+    return (float)optimizer_length_squares(config_of(leg)->kernels, layer, optimizer_all(layer),
+                                           gradient);
+}
+
 // Of what no other has: the squares of the whole layer's gradient, and whether it is finite.
 static void put_own_layers(const struct leg *leg, float *squares, float *bad) {
     const struct model *model = model_of(leg);
@@ -153,7 +159,7 @@ static void put_own_layers(const struct leg *leg, float *squares, float *bad) {
         if (!layer_learns(layer) || is_shared(leg, layer))
             continue;
         *bad += optimizer_accepts(kernels, layer, gradient) ? 0 : 1;
-        squares[layer->stream] += (float)kernels->sum_squares(gradient, layer_parameters(layer));
+        squares[layer->stream] += layer_squares(leg, layer, gradient);
     }
 }
 
@@ -186,20 +192,19 @@ static void begin_sums(struct leg *leg) {
 static void put_shared_squares(const struct leg *leg) {
     int count;
     const struct cut_sum *sums = cut_sums(flights_of(leg)->cut, partition_of(leg), &count);
-    for (int i = 0; i < count; i++)
-        if (sums[i].layer >= 0)
-            leg->sums.floats[leg->gradients + (size_t)model_of(leg)->layers[sums[i].layer].stream] =
-                (float)config_of(leg)->kernels->sum_squares(leg->sums.floats + sums[i].at,
-                                                            sums[i].n);
+    float *squares = leg->sums.floats + leg->gradients;
+    for (int i = 0; i < count; i++) {
+        const struct layer *layer =
+            sums[i].layer < 0 ? NULL : &model_of(leg)->layers[sums[i].layer];
+        if (layer)
+            squares[layer->stream] = layer_squares(leg, layer, leg->sums.floats + sums[i].at);
+    }
 }
 
 static void apply_layer(const struct leg *leg, const struct layer *layer, float *gradient) {
-    const struct optimizer *optimizer = config_of(leg)->optimizer;
-    if (optimizer->clip > 0)
-        optimizer_scale(
-            gradient, layer_parameters(layer),
-            optimizer_clip_factor(
-                optimizer, (double)leg->sums.floats[leg->gradients + (size_t)layer->stream]));
+    float squares = leg->sums.floats[leg->gradients + (size_t)layer->stream];
+    optimizer_shorten(layer, optimizer_all(layer), gradient,
+                      optimizer_clip_factor(config_of(leg)->optimizer, (double)squares));
     add_gradient(leg, layer, gradient);
 }
 

@@ -170,13 +170,14 @@ static void compute_chunks(struct loop_thread *thread) {
 static void sum_piece(const struct loop_config *config, struct step *step,
                       struct update_piece *piece) {
     const struct kernels *kernels = config->kernels;
-    float *sum = step->gradients + piece->layer->weights.offset + piece->span.first;
+    float *gradient = step->gradients + piece->layer->weights.offset;
+    float *sum = gradient + piece->span.first;
     for (int c = 1; c < step->chunks; c++)
         kernels->axpy(sum, sum + (size_t)c * step->stride, piece->span.n, 1);
     if (!kernels->finite(sum, piece->span.n))
         atomic_store(&step->refused, true);
     if (config->optimizer->clip > 0)
-        piece->squares = kernels->sum_squares(sum, piece->span.n);
+        piece->squares = optimizer_length_squares(kernels, piece->layer, piece->span, gradient);
 }
 
 static void sum_pieces(struct loop *loop) {
@@ -224,7 +225,7 @@ static void apply_piece(struct loop_thread *thread, const struct update_piece *p
     struct step *step = &thread->loop->step;
     float *gradient = step->gradients + piece->layer->weights.offset;
     if (config->optimizer->clip > 0)
-        optimizer_scale(gradient + piece->span.first, piece->span.n, piece->factor);
+        optimizer_shorten(piece->layer, piece->span, gradient, piece->factor);
     config->home->ops->add(config->home, thread->index, piece->layer, piece->span, gradient,
                            step->rate);
 }

@@ -198,6 +198,33 @@ assert near < 1e-5 < 1e-3 < abs(free - alone).max(), near
 END
 }
 
+@test "clip leaves running statistics alone: --sync and --partitions make of them what one thread does" {
+    printf "%s\n" "input 1x8x8 ops='scale 1/255; mean 0.4'" 'conv c1 maps=4 kernel=3 pad=1' \
+        'batchnorm b1 act=relu' 'softmax units=3' >normed.net
+    local options=(--model normed.net --data train.idx --labels train.lab --batch 32 --epochs 2 -q)
+    adam-worker "${options[@]}" --threads 1 --clip 0.05 --out alone
+    adam-worker "${options[@]}" --threads 1 --out free
+    adam-worker "${options[@]}" --sync --threads 2 --clip 0.05 --out sync
+    adam-worker "${options[@]}" --partitions 2 --in-flight 1 --clip 0.05 --out parts
+    python - <<'END'
+import json
+import numpy as np
+
+def tensors(run):
+    raw = open(run + "/latest/model.safetensors", "rb").read()
+    end = 8 + int.from_bytes(raw[:8], "little")
+    return {name: np.frombuffer(raw[end:], "<f4")[at["data_offsets"][0] // 4 : at["data_offsets"][1] // 4]
+            for name, at in json.loads(raw[8:end]).items() if name != "__metadata__"}
+
+alone, free = tensors("alone"), tensors("free")
+assert abs(alone["b1.weight"] - free["b1.weight"]).max() > 1e-3
+for run in "sync", "parts":
+    for name, values in tensors(run).items():
+        far = abs(values - alone[name]).max()
+        assert far < 1e-5, (run, name, far)
+END
+}
+
 @test "one thread gives the same bytes twice, whatever the number of loaders" {
     tiny --threads 1 --epochs 3 --ops 'noise 3' --out a
     tiny --threads 1 --epochs 3 --ops 'noise 3' --loaders 3 --out b

@@ -251,6 +251,8 @@ static void check_rules(struct tap *tap) {
     check_way(tap, "momentum, one at a time", CONVOLUTIONS,
               (struct way){momentum, 0.01f, false, 0, 0}, 1);
     check_way(tap, "clipped, one at a time", LOCAL, (struct way){clipped, 0.05f, false, 0, 0}, 1);
+    check_way(tap, "clipped batch norms, one at a time", NORMED,
+              (struct way){clipped, 0.05f, false, 0, 0}, 1);
 }
 
 // --- several at a time, and mistakes --------------------------------------------------------

@@ -197,6 +197,34 @@ static void test_guards(struct tap *tap) {
     });
 }
 
+static void test_lengths(struct tap *tap) {
+    struct layer layer = some_layer();
+    const size_t statistics = N + 2 + BIASES;
+    float gradient[ALL + 2] = {[0] = 3, [N + 2] = 4, [N + 2 + BIASES] = 5, [N + 3 + BIASES] = NAN};
+    layer.statistics[0] = (struct parameter){.offset = 3 + statistics, .count = 1};
+    layer.statistics[1] = (struct parameter){.offset = 4 + statistics, .count = 1};
+    TEST(tap, "the parts of a gradient have its length, in which running statistics do not count", {
+        for (size_t most = 1; most <= statistics + 2; most++) {
+            double squares = 0;
+            for (size_t first = 0; first < statistics + 2; first += most) {
+                size_t n = statistics + 2 - first < most ? statistics + 2 - first : most;
+                squares += optimizer_length_squares(kernels_best(), &layer, (struct span){first, n},
+                                                    gradient);
+            }
+            CHECK_NEAR(tap, squares, 25, 1e-9);
+        }
+    });
+    TEST(tap, "running statistics are not scaled with a gradient that is too long", {
+        const struct optimizer o = {.clip = 1};
+        gradient[statistics + 1] = 7;
+        optimizer_clip(&o, kernels_best(), &layer, gradient);
+        CHECK_NEAR(tap, (double)gradient[0], 0.6, 1e-6);
+        CHECK_NEAR(tap, (double)gradient[N + 2], 0.8, 1e-6);
+        CHECK_NEAR(tap, (double)gradient[statistics], 5, 0);
+        CHECK_NEAR(tap, (double)gradient[statistics + 1], 7, 0);
+    });
+}
+
 enum { LEARNERS = 4 };
 
 // How far one weight is moved by `steps` gradients, `first` and then `rest`, dealt in turns to
@@ -246,5 +274,6 @@ int main(void) {
     test_rules(&tap);
     test_torch(&tap);
     test_guards(&tap);
+    test_lengths(&tap);
     return tap_done(&tap);
 }
