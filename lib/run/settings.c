@@ -564,6 +564,37 @@ int settings_checkpoint_every(const struct settings *settings, double *epochs, d
     return STATUS_OK;
 }
 
+static bool is_part(double epochs) {
+    return epochs > 0 && epochs < 1;
+}
+
+// The first of these settings that goes by parts of an epoch; NULL: none.
+static const char *key_by_parts(const struct settings *settings, enum schedule_kind schedule,
+                                double checkpoint_every) {
+    return settings->warmup > 0            ? "warmup"
+           : schedule != SCHEDULE_CONSTANT ? "schedule"
+           : is_part(settings->eval_every) ? "eval-every"
+           : is_part(checkpoint_every)     ? "checkpoint-every"
+                                           : NULL;
+}
+
+int settings_check_uncounted(const struct settings *settings, struct error *err) {
+    struct schedule schedule;
+    double epochs, seconds;
+    int status = settings_schedule(settings, 1, &schedule, err);
+    if (!status)
+        status = settings_checkpoint_every(settings, &epochs, &seconds, err);
+    if (status)
+        return status;
+    const char *key = key_by_parts(settings, schedule.kind, epochs);
+    if (!key)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "%s needs to know how many samples will come, and standard input does not "
+                     "tell it: --spool FILE counts them first",
+                     key);
+}
+
 static int index_of(const char *const *names, const char *name) {
     int i = 0;
     while (names[i] && strcmp(names[i], name) != 0)

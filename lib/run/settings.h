@@ -153,6 +153,9 @@ int settings_optimizer(const struct settings *settings, struct optimizer *optimi
                        struct error *err);
 int settings_schedule(const struct settings *settings, double epochs, struct schedule *schedule,
                       struct error *err);
+// Whether they can be obeyed where nobody knows how many samples an epoch has: no rate depends on
+// how far it is, and nothing is done within it. STATUS_USAGE.
+int settings_check_uncounted(const struct settings *settings, struct error *err);
 // How updates become weights, and what workers send. STATUS_USAGE.
 int settings_protocol(const struct settings *settings, struct protocol *protocol,
                       enum protocol_push *push, struct error *err);

@@ -314,6 +314,13 @@ static int check_change(const struct trainer *trainer, const struct settings *ne
                : STATUS_OK;
 }
 
+// What cannot be obeyed without the number of samples is refused.
+static int read_schedule(const struct trainer *trainer, const struct settings *settings,
+                         struct schedule *schedule, struct error *err) {
+    int status = trainer->pace.samples > 0 ? STATUS_OK : settings_check_uncounted(settings, err);
+    return status ? status : settings_schedule(settings, (double)trainer->epochs, schedule, err);
+}
+
 // All of it or nothing. The texts of the settings lie in the record of the run from now on.
 static int apply_change(struct trainer *trainer, struct settings *next, struct error *err) {
     struct checkpoint *checkpoint = &trainer->config->checkpoint;
@@ -324,7 +331,7 @@ static int apply_change(struct trainer *trainer, struct settings *next, struct e
     if (!status)
         status = check_change(trainer, next, &rule, err);
     if (!status)
-        status = settings_schedule(next, (double)trainer->epochs, &schedule, err);
+        status = read_schedule(trainer, next, &schedule, err);
     if (!status)
         status = settings_checkpoint_every(next, &epochs, &seconds, err);
     if (status)
@@ -620,7 +627,7 @@ static int open_feed(struct trainer *trainer, struct error *err) {
     if (status)
         return status;
     set_batch_range(trainer);
-    return settings_schedule(&config->settings, (double)trainer->epochs, &trainer->schedule, err);
+    return read_schedule(trainer, &config->settings, &trainer->schedule, err);
 }
 
 static int weigh_classes(struct trainer *trainer, struct error *err) {

@@ -236,6 +236,23 @@ PYTHON
     exec 9>&-
 }
 
+@test "what goes by parts of an epoch cannot be set for a pipe of unknown length" {
+    mkfifo pipe
+    exec 9<>pipe
+    start bash -c 'exec adam-worker --model tiny.net --data - --threads 1 --out run <pipe'
+    adam-prep train.idx --labels train.lab --copies 50 -q -o - | head -c 200000 >&9
+    wait_for test -s run/controller.port
+    for setting in warmup=1 schedule=cosine eval-every=0.5 checkpoint-every=0.25; do
+        run_status 2 adam-ctl set run rate=0.5 $setting
+        [ "$stderr" = "adam-ctl: error: ${setting%=*} needs to know how many samples will come, and standard \
+input does not tell it: --spool FILE counts them first" ]
+    done
+    run_ok adam-ctl set run rate=0.25 eval-every=2
+    down
+    exec 9>&-
+    is_true '.run.settings | .rate == 0.25 and .warmup == 0' run/latest/manifest.json
+}
+
 @test "a run in a folder with a long path is found; one whose socket has no place goes on" {
     long=$(printf 'x%.0s' {1..200})
     mkdir "$long"

@@ -321,6 +321,25 @@ END
     [[ "$stderr" = *--spool* ]]
 }
 
+@test "a pipe of unknown length has no parts of an epoch: what goes by them is refused" {
+    adam-prep train.idx --labels train.lab -q -o train.arec
+    pipe() { # FILE OPTIONS...
+        adam-worker --model tiny.net --data - --batch 16 "${@:2}" <"$1"
+    }
+    for option in warmup=1 schedule={cosine,step:0.1@1,step:0.5/2,exp:0.9} eval-every=0.5 checkpoint-every=0.25; do
+        run_status 2 pipe train.arec "--$option" --out no
+        [ "${stderr##*error: }" = "${option%%=*} needs to know how many samples will come, and standard input does not \
+tell it: --spool FILE counts them first" ]
+        [ ! -e no ]
+        # An IDX file begins with it.
+        run_ok pipe train.idx --labels train.lab "--$option" --force --out "known-${option%%=*}"
+    done
+    [ "$(metrics known-checkpoint-every checkpoint epoch | wc -l)" = 4 ]
+    run_ok pipe train.arec --spool kept.arec --warmup 1 --out spooled
+    run_ok pipe train.arec --eval-every 0 --checkpoint-every 2 --out whole
+    run_ok pipe train.arec --schedule constant --checkpoint-every 0.0001m --out minutes
+}
+
 @test "adam-prep feeds adam-worker through a pipe, names of classes and all" {
     adam-prep train.idx --labels train.lab -o - |
         adam-worker --model tiny.net --data - --test test.idx --test-labels test.lab --out run
