@@ -135,6 +135,11 @@ void net_adds(struct net *net, bool adds);
 void net_backward(struct net *net, const float *parameters, const int32_t *labels, float scale,
                   float *gradient, net_ready *ready, void *self);
 
+// Of the last pass: whether the layer's biases have a gradient. Not where it is frozen, and then
+// nothing is written there; nor where what they add is taken away again by the norm behind, and
+// then it is 0.
+bool net_feels_biases(const struct net *net, const struct layer *layer);
+
 // --- partitions -------------------------------------------------------------------------
 //
 // The net of a partition (model/cut.h) waits in its passes for what others send: "We use a dataflow

@@ -149,3 +149,7 @@ void net_lay_sums(struct net *net) {
     tell_norms(net);
     sum_all_inputs(net);
 }
+
+bool net_feels_biases(const struct net *net, const struct layer *layer) {
+    return layer_learns(layer) && !net->nodes[layer->index].pass.biases_lost;
+}

@@ -37,12 +37,12 @@ bool health_due(struct health *health, struct loop_sums now, uint64_t epoch, int
 // --- units that give nothing ------------------------------------------------------------
 
 // The biases of all layers, by whether their gradient was ever anything but 0: a unit that gives
-// 0 for a sample has none.
+// 0 for a sample has none. Of those that have none whatever their units give nothing is known.
 struct look {
     const struct health_view *view;
     struct net *net;
     float *gradient;
-    bool *alive; // of all biases, layer by layer
+    bool *alive; // of all biases, layer by layer; or not known
     int samples;
     float largest; // input
 };
@@ -59,8 +59,9 @@ static void mark_alive(struct look *look) {
     bool *alive = look->alive;
     for (int i = 0; i < model->layer_count; i++) {
         const struct parameter *biases = &model->layers[i].biases;
+        bool felt = net_feels_biases(look->net, &model->layers[i]);
         for (size_t j = 0; j < biases->count; j++)
-            alive[j] = alive[j] || look->gradient[biases->offset + j] != 0;
+            alive[j] = alive[j] || !felt || look->gradient[biases->offset + j] != 0;
         alive += biases->count;
     }
 }

@@ -42,6 +42,24 @@ said() {
     [ "$(said "warning: ")" = 0 ]
 }
 
+@test "units whose biases have no gradient by design are not dead: frozen, or with a batchnorm behind" {
+    tiny --epochs 1 --out start
+    for layer in c1 d1 softmax1; do
+        long --rate 0.05 --init-from start --freeze $layer --force
+        [ "$(said "warning: ")" = 0 ]
+    done
+    # Others are found as before, whatever lies above them.
+    long --rate 10 --freeze softmax1 --force
+    [ "$(said "units of layer d1")" = 1 ]
+    sed -i 's/^\(conv.*\) act=relu/\1\nbatchnorm b1 act=relu/' tiny.net
+    for way in --batch=16 --sync; do
+        long --rate 0.05 $way --force
+        [ "$(said "warning: ")" = 0 ]
+    done
+    long --rate 3 --force
+    [ "$(said "units of layer d1")" = 1 ]
+}
+
 @test "inputs without a scale are named when they stop the run from learning, or make it diverge" {
     sed -i 's/^input.*/input 1x8x8/' tiny.net
     long --rate 3
