@@ -40,47 +40,75 @@ static bool same_shape(const struct parameter *a, const struct parameter *b) {
            !memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims);
 }
 
+// Parameters of a layer that are to have the same shape in both.
+struct part {
+    const char *what;
+    const struct parameter *here, *there;
+};
+
+enum { PARTS = 2 + LAYER_STATISTICS };
+
+static void list_parts(struct part parts[PARTS], const struct layer *layer,
+                       const struct layer *other) {
+    parts[0] = (struct part){"weights", &layer->weights, &other->weights};
+    parts[1] = (struct part){"biases", &layer->biases, &other->biases};
+    for (int i = 0; i < LAYER_STATISTICS; i++)
+        parts[2 + i] =
+            (struct part){"running statistics", &layer->statistics[i], &other->statistics[i]};
+}
+
+// NULL: all have the same shape.
+static const struct part *find_other_shape(const struct part parts[PARTS]) {
+    for (int i = 0; i < PARTS; i++)
+        if (!same_shape(parts[i].here, parts[i].there))
+            return &parts[i];
+    return NULL;
+}
+
 // "10x1x5x5"
 static void shape_text(char text[96], const struct parameter *parameter) {
     int used = 0;
-    text[0] = 0;
+    snprintf(text, 96, "%s", parameter->rank ? "" : "none");
     for (int i = 0; i < parameter->rank && used < 80; i++)
         used += snprintf(text + used, 96 - (size_t)used, "%s%d", i ? "x" : "", parameter->dims[i]);
 }
 
 static void say_other_shape(const struct inheriting *in, const struct layer *layer,
-                            const struct layer *other) {
+                            const struct part *part) {
     char here[96], there[96];
-    shape_text(here, &layer->weights);
-    shape_text(there, &other->weights);
-    say_line(in, "%s begins anew: its weights are %s, and %s in %s", layer->name, here, there,
-             in->path);
+    shape_text(here, part->here);
+    shape_text(there, part->there);
+    say_line(in, "%s begins anew: its %s are %s, and %s in %s", layer->name, part->what, here,
+             there, in->path);
 }
 
-static void copy_parameter(const struct inheriting *in, const struct parameter *to,
-                           const struct parameter *from) {
-    memcpy(in->to->parameters + to->offset, in->from->parameters + from->offset,
-           to->count * sizeof *in->to->parameters);
+static void copy_parts(const struct inheriting *in, const struct part parts[PARTS]) {
+    for (int i = 0; i < PARTS; i++)
+        memcpy(in->to->parameters + parts[i].here->offset,
+               in->from->parameters + parts[i].there->offset,
+               parts[i].here->count * sizeof *in->to->parameters);
 }
 
 static void take_layer(struct inheriting *in, const struct layer *layer) {
     const struct layer *other = find_layer(in->from->model, layer->name);
     size_t count = layer_parameters(layer);
+    struct part parts[PARTS];
+    const struct part *differs;
     in->layers++;
     in->all_count += count;
     if (!other) {
         say_line(in, "%s begins anew: %s has no such layer", layer->name, in->path);
-    } else if (!same_shape(&layer->weights, &other->weights) ||
-               !same_shape(&layer->biases, &other->biases)) {
-        say_other_shape(in, layer, other);
-    } else {
-        copy_parameter(in, &layer->weights, &other->weights);
-        copy_parameter(in, &layer->biases, &other->biases);
-        for (int i = 0; i < LAYER_STATISTICS; i++)
-            copy_parameter(in, &layer->statistics[i], &other->statistics[i]);
-        in->taken++;
-        in->taken_count += count;
+        return;
     }
+    list_parts(parts, layer, other);
+    differs = find_other_shape(parts);
+    if (differs) {
+        say_other_shape(in, layer, differs);
+        return;
+    }
+    copy_parts(in, parts);
+    in->taken++;
+    in->taken_count += count;
 }
 
 static int take_layers(struct inheriting *in, struct error *err) {

@@ -614,6 +614,39 @@ changed() {
     run_status 66 tiny --init-from nowhere --out none
 }
 
+@test "running statistics are those of a layer that has some; a norm without them is another layer" {
+    norm() { # FILE NORM
+        sed "s/^\\(conv.*\\) act=relu/\\1\\n$2/" tiny.net >"$1"
+    }
+    norm groups.net 'groupnorm n1 groups=2'
+    norm batch.net 'batchnorm n1 momentum=1e-6'
+    for from in groups batch; do
+        run_ok adam-worker --model $from.net --data train.idx --labels train.lab --epochs 2 --rate 0.05 --out $from
+    done
+    begin() { # MODEL FROM
+        run_ok adam-worker --model "$1.net" --data train.idx --labels train.lab --init-from "$2" --epochs 1 \
+            --rate 0 --out new --force
+    }
+    begin batch groups
+    [[ "$stderr" = *"n1 begins anew: its running statistics are 4, and none in groups"* ]]
+    [[ "$stderr" = *"3 of 4 layers, "* ]]
+    [ "$(changed new groups)" = "n1.bias n1.running_mean n1.running_var n1.weight " ]
+    python - <<'END' # they begin as 0 and 1
+import json
+import numpy as np
+raw = open("new/latest/model.safetensors", "rb").read()
+end = 8 + int.from_bytes(raw[:8], "little")
+for name, begun in ("n1.running_mean", 0), ("n1.running_var", 1):
+    first, last = json.loads(raw[8:end])[name]["data_offsets"]
+    assert abs(np.frombuffer(raw[end + first : end + last], "<f4") - begun).max() < 1e-3, name
+END
+    begin groups batch
+    [[ "$stderr" = *"n1 begins anew: its running statistics are none, and 4 in batch"* ]]
+    [ "$(changed new batch)" = "n1.bias n1.weight " ]
+    begin batch batch
+    [[ "$stderr" = *"4 of 4 layers, "* ]]
+}
+
 @test "RUN/best is the best of all tests, and patience ends a run that gets no better" {
     run_ok tiny --test test.idx --test-labels test.lab --epochs 200 --rate 0.1 --patience 4 --keep-last 1 \
         --seed 3 --out run
