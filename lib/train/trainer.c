@@ -305,13 +305,24 @@ static int save_once(struct trainer *trainer, struct error *err) {
 
 // --- what changes meanwhile -------------------------------------------------------------
 
+// Of what may change, clip alone is not for every home.
+static int check_home(const struct trainer *trainer, const struct settings *next,
+                      const struct optimizer *rule, struct error *err) {
+    if (trainer->cut || trainer->kind != HOME_JOINED)
+        return STATUS_OK;
+    int status = home_joined_check(trainer->model, rule, trainer->threads, (int)next->batch, err);
+    if (!status || next->home)
+        return status;
+    return error_set(err, status,
+                     "clip is not for threads that go together over large dense layers, as these "
+                     "do unless --home says otherwise; stop the run, and --resume it with --clip");
+}
+
 static int check_change(const struct trainer *trainer, const struct settings *next,
                         const struct optimizer *rule, struct error *err) {
     if (next->patience > 0 && !next->test)
         return error_set(err, STATUS_USAGE, "patience needs tests: the run has no test set");
-    return trainer->kind == HOME_JOINED
-               ? home_joined_check(trainer->model, rule, trainer->threads, (int)next->batch, err)
-               : STATUS_OK;
+    return check_home(trainer, next, rule, err);
 }
 
 // What cannot be obeyed without the number of samples is refused.

@@ -142,6 +142,31 @@ answers() {
     is_true '.run.settings.rate == null' run/latest/manifest.json
 }
 
+@test "clip cannot be set for threads that go together over large dense layers, but for partitions" {
+    write_large_net
+    start_large() {
+        start adam-worker --model large.net --data train.idx --labels train.lab --epochs 1000000000 \
+            --eval-every 0 --checkpoint-every 0 "$@" --out run --force
+        wait_for test -s run/controller.port
+    }
+    start_large --threads 2
+    wait_for grep -q 'home":"joined"' run/metrics.jsonl
+    run_status 2 adam-ctl set run clip=1
+    [ "$stderr" = "adam-ctl: error: clip is not for threads that go together over large dense layers, as these do \
+unless --home says otherwise; stop the run, and --resume it with --clip" ]
+    down
+    run_ok adam-worker --resume run --clip 1 --epochs 5
+    [[ "$stderr" = *"(--home shared)"* ]]
+    start_large --threads 2 --home joined
+    run_status 2 adam-ctl set run clip=1
+    [[ "$stderr" = *"--home joined is for --optimizer sgd without --clip"* ]]
+    down
+    start_large --partitions 2
+    run_ok adam-ctl set run clip=1
+    down
+    is_true '.run.settings.clip == 1' run/latest/manifest.json
+}
+
 @test "adam-ctl down saves all and waits; --now saves nothing" {
     start_alone --threads 2
     wait_for trained_on 2

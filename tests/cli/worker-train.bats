@@ -397,15 +397,6 @@ tell it: --spool FILE counts them first" ]
     [ -e run/DONE ]
 }
 
-# A net with a dense layer that is large enough to be joined.
-write_large_net() {
-    cat >large.net <<'END'
-input 1x24x24 ops='resize 24x24; scale 1/255'
-dense d1 units=512 act=relu
-softmax  units=3
-END
-}
-
 large() {
     adam-worker --model large.net --data train.idx --labels train.lab --threads 2 --batch 4 "$@"
 }

@@ -67,3 +67,12 @@ for name in (name for name in got if f"trained.{name}" in got):
     print(name, np.abs(got[name] - trained).max(), np.abs(trained - start[name]).max())
 END
 }
+
+# A net with a dense layer that is large enough to be joined: large.net.
+write_large_net() {
+    cat >large.net <<'END'
+input 1x24x24 ops='resize 24x24; scale 1/255'
+dense d1 units=512 act=relu
+softmax  units=3
+END
+}
