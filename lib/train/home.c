@@ -47,12 +47,13 @@ int home_choose(enum home_kind *kind, const struct settings *settings, const str
                : STATUS_OK;
 }
 
-const char *home_text(char text[128], enum home_kind kind, const struct model *model, int threads) {
+const char *home_text(char text[128], enum home_kind kind, const struct model *model, int threads,
+                      int batch) {
     if (kind == HOME_COPIES)
         snprintf(text, 128,
                  "%d threads, each on a copy of the weights, merged every %d samples "
                  "(--home copies)",
-                 threads, home_merge_samples(model, threads));
+                 threads, home_merge_batches(model, threads, batch) * batch);
     else
         snprintf(text, 128, "%d threads on one set of weights, %s (--home %s)", threads,
                  kind == HOME_SHARED ? "without locks" : "together over large dense layers",

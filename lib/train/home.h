@@ -100,10 +100,10 @@ void home_average(const struct home_config *config, uint64_t clock, unsigned upd
 int home_local(struct home **out, const struct home_config *config, struct error *err);
 
 // When cache-line contention dominates, each thread trains on a private copy and merges
-// periodically: every home_merge_samples samples it adds its changes to config->parameters
+// periodically: every home_merge_batches mini-batches it adds its changes to config->parameters
 // and takes over what others added.
 int home_copies(struct home **out, const struct home_config *config, struct error *err);
-int home_merge_samples(const struct model *model, int threads);
+int home_merge_batches(const struct model *model, int threads, int batch);
 // Whether copies pay: they fit in the caches of all threads, and mini-batches are small. With
 // larger ones threads that share the weights lose little time, and learn more from each sample.
 bool home_copies_pay(const struct model *model, int threads, int batch);
@@ -140,7 +140,8 @@ int home_choose(enum home_kind *kind, const struct settings *settings, const str
                 const struct optimizer *optimizer, int threads, struct error *err);
 // "2 threads, each on a copy of the weights, merged every 32 samples (--home copies)". Returns
 // `text`.
-const char *home_text(char text[128], enum home_kind kind, const struct model *model, int threads);
+const char *home_text(char text[128], enum home_kind kind, const struct model *model, int threads,
+                      int batch);
 int home_open(struct home **out, enum home_kind kind, const struct home_config *config,
               struct error *err);
 // Opens the best one.

@@ -210,11 +210,11 @@ static double merge_price(const struct model *model) {
     return MERGE_PRICE * (double)model->parameter_count / (3.0 * (double)useful);
 }
 
-int home_merge_samples(const struct model *model, int threads) {
+int home_merge_batches(const struct model *model, int threads, int batch) {
     double samples = fmax(merge_price(model) / MERGE_SHARE, MERGE_LEAST);
     int others = threads > 1 ? threads - 1 : 1;
     double most = fmax(fmin((double)MISSED_MOST / others, MERGE_MOST), MERGE_LEAST);
-    return (int)fmin(samples, most);
+    return ((int)fmin(samples, most) + batch - 1) / batch;
 }
 
 int home_copies(struct home **out, const struct home_config *config, struct error *err) {
@@ -227,7 +227,7 @@ int home_copies(struct home **out, const struct home_config *config, struct erro
         .home = {.ops = &copies_ops, .products = &copies_products, .apart = true},
         .config = *config,
         .copies = mem_zeroed((size_t)threads, sizeof *copies->copies),
-        .every = (home_merge_samples(model, threads) + config->batch - 1) / config->batch,
+        .every = home_merge_batches(model, threads, config->batch),
         .clock = config->clock,
         .merging = ATOMIC_FLAG_INIT,
     };

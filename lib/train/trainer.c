@@ -856,7 +856,8 @@ int trainer_run(struct trainer_config *config, struct error *err) {
             say_cut(&trainer);
         else if (!config->settings.sync && trainer.threads > 1)
             say_line(&trainer, "%s",
-                     home_text((char[128]){0}, trainer.kind, trainer.model, trainer.threads));
+                     home_text((char[128]){0}, trainer.kind, trainer.model, trainer.threads,
+                               (int)config->settings.batch));
         if (config->director)
             config->director->begun(config->director->self);
         status = train_epochs(&trainer, err);

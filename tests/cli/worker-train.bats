@@ -413,6 +413,12 @@ large() {
     run_ok large --epochs 1 --out default
     [[ "$stderr" = *"2 threads, each on a copy of the weights, merged every "*" samples (--home copies)"* ]]
     [ "$(metrics default start home)" = '"copies"' ]
+    # Mini-batches are whole.
+    for batch in 128 7; do
+        run_ok large --epochs 1 --home copies --batch $batch --out whole-$batch
+        merged=$(sed -nE 's/.* merged every ([0-9]+) samples .*/\1/p' <<<"$stderr")
+        ((merged > 0 && merged % batch == 0))
+    done
     run_ok large --epochs 1 --sync --out sync
     [ "$(metrics sync start home)" = null ]
     run_status 2 large --home joined --clip 1 --out no

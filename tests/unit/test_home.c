@@ -64,7 +64,7 @@ static void test_merge(struct tap *tap) {
         struct scene s;
         int batch = 8;
         open_scene(tap, &s, RULE_SGD, batch);
-        int every = (home_merge_samples(&s.model, THREADS) + batch - 1) / batch;
+        int every = home_merge_batches(&s.model, THREADS, batch);
         for (int i = 1; i < every; i++)
             step(&s, 0), step(&s, 1);
         check_all(tap, s.shared, 0);
