@@ -1,6 +1,7 @@
 #include "api/adam.h"
 
 #include <assert.h>
+#include <locale.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ static_assert((int)ADAM_DATA == STATUS_DATA && (int)ADAM_NOINPUT == STATUS_NOINP
 static_assert(ADAM_MESSAGE == ERROR_TEXT, "a message holds any error");
 
 struct adam_model {
+    locale_t plain; // in which a number has a point, as in our files; of no use to the caller
     struct trained trained;
     struct predictor *predictor;
 };
@@ -29,7 +31,13 @@ static int tell(struct adam_error *to, const struct error *from) {
     return from->status;
 }
 
-static int open_model(struct adam_model *model, const char *path, struct error *err) {
+// The locale of the thread that calls, which is to be restored with uselocale: in that of the
+// program the point of a number may be a comma.
+static locale_t enter(const struct adam_model *model) {
+    return uselocale(model->plain);
+}
+
+static int open_trained(struct adam_model *model, const char *path, struct error *err) {
     struct trained *trained = &model->trained;
     int status = trained_open(trained, path, NULL, 0, err);
     const struct scoring_config config = {
@@ -39,6 +47,16 @@ static int open_model(struct adam_model *model, const char *path, struct error *
         .input = trained->input,
     };
     return status ? status : predictor_open(&model->predictor, &config, 1, err);
+}
+
+static int open_model(struct adam_model *model, const char *path, struct error *err) {
+    model->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!model->plain)
+        return error_nomem(err);
+    locale_t before = enter(model);
+    int status = open_trained(model, path, err);
+    uselocale(before);
+    return status;
 }
 
 int adam_open(struct adam_model **out, const char *path, struct adam_error *error) {
@@ -58,6 +76,8 @@ void adam_close(struct adam_model *model) {
         return;
     predictor_close(model->predictor);
     trained_close(&model->trained);
+    if (model->plain)
+        freelocale(model->plain);
     free(model);
 }
 
@@ -79,9 +99,10 @@ const char *adam_class(const struct adam_model *model, int index) {
 static int predict_one(struct adam_model *model, struct predictor_sample *sample,
                        struct adam_error *error) {
     struct error err = {0};
-    if (predictor_score(model->predictor, &sample, 1, &err))
-        return tell(error, &err);
-    return tell(error, sample->status ? &sample->why : &err);
+    locale_t before = enter(model);
+    int status = predictor_score(model->predictor, &sample, 1, &err);
+    uselocale(before);
+    return tell(error, !status && sample->status ? &sample->why : &err);
 }
 
 int adam_predict(struct adam_model *model, const void *bytes, size_t size, float *scores,
@@ -122,6 +143,7 @@ int adam_predict_floats(struct adam_model *model, const float *values, int count
     struct error err = {0};
     struct ready ready = {0};
     size_t classes = (size_t)adam_classes(model), size = predictor_values(model->predictor);
+    locale_t before = enter(model);
     int batch = predictor_batch(model->predictor), status = ready_open(&ready, batch, &err);
     for (int i = 0; i < count && !status; i += batch)
         status = predict_ready(model, &ready, values + (size_t)i * size,
@@ -129,5 +151,6 @@ int adam_predict_floats(struct adam_model *model, const float *values, int count
                                &err);
     free(ready.samples);
     free(ready.each);
+    uselocale(before);
     return tell(error, &err);
 }

@@ -128,9 +128,9 @@ static int check_order(const struct script *script, const struct layer *layer, b
 static int parse_layer(const struct script *script, struct layer *layer, bool last,
                        struct error *err) {
     layer->name = mem_string(script->statements[layer->index].name);
-    if (!layer->name || !key_defaults(layer))
-        return error_nomem(err);
-    int status = parse_words(script, layer, err);
+    int status = layer->name ? key_defaults(layer, err) : error_nomem(err);
+    if (status == STATUS_OK)
+        status = parse_words(script, layer, err);
     if (status == STATUS_OK)
         status = check_order(script, layer, last, err);
     if (status == STATUS_OK)

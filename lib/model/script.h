@@ -97,9 +97,9 @@ const char *key_nearest(const struct layer_type *type, const char *name, size_t 
 // STATUS_IO when out of memory.
 int key_read(struct layer *layer, const struct layer_key *key, const char *value, size_t length,
              char why[KEY_WHY]);
-// Sets every member that has a default (false when out of memory), and releases
-// the texts among them.
-bool key_defaults(struct layer *layer);
+// Sets every member that has a default; and releases what of them is in memory. STATUS_IO, or
+// STATUS_BUG when a default cannot be read.
+int key_defaults(struct layer *layer, struct error *err);
 void key_free(struct layer *layer);
 
 // Fills in and out, the parameters' places and the connections of all layers.

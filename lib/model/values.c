@@ -245,7 +245,7 @@ int key_read(struct layer *layer, const struct layer_key *key, const char *value
 }
 
 // Defaults may lie outside of what may be written: -1 for "as the command line says".
-bool key_defaults(struct layer *layer) {
+int key_defaults(struct layer *layer, struct error *err) {
     char why[KEY_WHY];
     const struct layer_key *key;
     for (size_t i = 0; (key = key_at(layer->type, i)); i++) {
@@ -254,10 +254,14 @@ bool key_defaults(struct layer *layer) {
         struct layer_key wide = *key;
         wide.low = -HUGE_VAL;
         wide.high = HUGE_VAL;
-        if (key_read(layer, &wide, key->standard, strlen(key->standard), why) != STATUS_OK)
-            return false;
+        int status = key_read(layer, &wide, key->standard, strlen(key->standard), why);
+        if (status == STATUS_DATA)
+            return error_set(err, STATUS_BUG, "%s: the default of %s is %s: %s", layer->type->name,
+                             key->name, key->standard, why);
+        if (status)
+            return error_nomem(err);
     }
-    return true;
+    return STATUS_OK;
 }
 
 void key_free(struct layer *layer) {

@@ -169,3 +169,54 @@ END
     compile floats -fsanitize=address,undefined -fno-sanitize-recover=all -pthread -lm
     run_ok ./floats "$model" picture.pgm
 }
+
+@test "a program whose locale writes numbers with a comma has the same scores, and its commas" {
+    command -v localedef >/dev/null || skip "no localedef here"
+    mkdir locales
+    localedef -i de_DE -f UTF-8 --no-archive locales/de_DE.UTF-8 || skip "no sources of locales here"
+    cat >comma.c <<'END'
+#include <adam.h>
+#include <assert.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void check_comma(void) {
+    char text[8];
+    snprintf(text, sizeof text, "%.1f", 0.5);
+    assert(!strcmp(text, "0,5"));
+}
+
+int main(int argc, char **argv) {
+    static char bytes[1 << 16];
+    static float values[28 * 28], scores[10];
+    struct adam_model *model;
+    struct adam_error error;
+    assert(argc == 3 && setlocale(LC_ALL, ""));
+    check_comma();
+    if (adam_open(&model, argv[1], &error))
+        return fprintf(stderr, "%s\n", error.message), 1;
+    check_comma();
+    FILE *file = fopen(argv[2], "rb");
+    size_t size = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    assert(adam_predict(model, bytes, 10, scores, NULL) == ADAM_DATA);
+    check_comma();
+    assert(adam_predict_floats(model, values, 1, scores, NULL) == ADAM_OK);
+    check_comma();
+    assert(adam_predict(model, bytes, size, scores, NULL) == ADAM_OK);
+    check_comma();
+    setlocale(LC_ALL, "C");
+    for (int c = 0; c < 10; c++)
+        printf("%s\t%.9g\n", adam_class(model, c), scores[c]);
+    adam_close(model);
+    return 0;
+}
+END
+    compile comma
+    run_ok env LOCPATH="$PWD/locales" LC_ALL=de_DE.UTF-8 ./comma "$model" "$picture"
+    printf '%s\n' "$output" >got
+    wanted >wanted
+    same_scores got wanted
+}
