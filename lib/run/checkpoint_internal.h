@@ -110,7 +110,12 @@ int checkpoint_get_portion(const struct safetensors *file, const struct named_li
                            const bool *here, const struct checkpoint_wanted *wanted,
                            struct error *err);
 
-// Memory for the values that are wanted of it, but for VALUES_PORTION. STATUS_IO.
+// Whether memory for values is wanted: not of nothing, and not of VALUES_PORTION, whose is there.
+bool checkpoint_wants_room(const struct checkpoint_wanted *wanted);
+// The lists of all tensors that are wanted, as checkpoint_lists, before there is memory for them.
+int checkpoint_wanted_lists(struct named_lists *lists, const struct checkpoint *checkpoint,
+                            const struct checkpoint_wanted *wanted, struct error *err);
+// Memory for the values that are wanted of it, once it is known that they are there. STATUS_IO.
 int checkpoint_wanted_room(struct checkpoint *checkpoint, const struct checkpoint_wanted *wanted,
                            struct error *err);
 

@@ -28,6 +28,19 @@ static int get_tensors(const struct safetensors *file, const struct checkpoint *
     return status;
 }
 
+// Nothing is reserved for values that are not there.
+static int check_tensors(const struct safetensors *file, const struct checkpoint *checkpoint,
+                         const struct checkpoint_wanted *wanted, struct error *err) {
+    struct named_lists lists;
+    const struct tensor *tensor;
+    int status = checkpoint_wanted_lists(&lists, checkpoint, wanted, err);
+    for (size_t l = 0; !status && checkpoint_wants_room(wanted) && l < lists.count; l++)
+        for (size_t i = 0; !status && i < lists.each; i++)
+            status = checkpoint_find_tensor(&tensor, file, &lists.named[l][i], err);
+    named_lists_free(&lists);
+    return status;
+}
+
 static int refuse_part(const struct safetensors *file, struct error *err) {
     return safetensors_text(file, "index")
                ? error_set(err, STATUS_DATA,
@@ -44,6 +57,8 @@ static int from_map(struct checkpoint *checkpoint, const struct map *map,
     status = refuse_part(&file, err);
     if (!status && wanted->values != VALUES_PORTION)
         status = checkpoint_read_metadata(checkpoint, file.metadata, wanted, err);
+    if (!status)
+        status = check_tensors(&file, checkpoint, wanted, err);
     if (!status)
         status = checkpoint_wanted_room(checkpoint, wanted, err);
     if (!status)
@@ -63,12 +78,21 @@ static int load_whole(struct checkpoint *checkpoint, const char *file, const str
     return status == STATUS_DATA ? error_context(err, "%s", file) : status;
 }
 
+bool checkpoint_wants_room(const struct checkpoint_wanted *wanted) {
+    return wanted->values == VALUES_STATE || wanted->values == VALUES_PARAMETERS;
+}
+
 int checkpoint_wanted_room(struct checkpoint *checkpoint, const struct checkpoint_wanted *wanted,
                            struct error *err) {
-    bool state = wanted->values == VALUES_STATE;
-    return state || wanted->values == VALUES_PARAMETERS
-               ? checkpoint_make_room(checkpoint, state, err)
+    return checkpoint_wants_room(wanted)
+               ? checkpoint_make_room(checkpoint, wanted->values == VALUES_STATE, err)
                : STATUS_OK;
+}
+
+int checkpoint_wanted_lists(struct named_lists *lists, const struct checkpoint *checkpoint,
+                            const struct checkpoint_wanted *wanted, struct error *err) {
+    bool state = wanted->values == VALUES_STATE;
+    return named_lists_make(lists, checkpoint->model, state ? &checkpoint->optimizer : NULL, err);
 }
 
 // --- where it is --------------------------------------------------------------------

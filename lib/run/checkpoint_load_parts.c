@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -81,12 +82,15 @@ static int check_contents(struct parts *parts, const struct safetensors *file, c
 static int get_listed(const struct parts *parts, const struct safetensors *file, const char *name,
                       size_t list, struct error *err) {
     const struct named_parameter *named = parts->lists.named[list];
-    float *values = checkpoint_values(parts->checkpoint, &parts->lists, list);
+    const struct tensor *tensor;
+    bool room = parts->checkpoint->parameters;
+    float *values = room ? checkpoint_values(parts->checkpoint, &parts->lists, list) : NULL;
     int status = STATUS_OK;
     for (size_t i = 0; !status && i < parts->lists.each; i++) {
         const char *in = json_string_value(json_object_get(parts->weight_map, named[i].name));
         if (!strcmp(in, name))
-            status = checkpoint_get_tensor(file, &named[i], values, err);
+            status = room ? checkpoint_get_tensor(file, &named[i], values, err)
+                          : checkpoint_find_tensor(&tensor, file, &named[i], err);
     }
     return status;
 }
@@ -116,7 +120,8 @@ static int from_part(struct parts *parts, const struct map *map, const char *nam
     if (status)
         return status;
     status = check_contents(parts, &file, name, err);
-    for (size_t l = 0; !status && parts->checkpoint->parameters && l < parts->lists.count; l++)
+    for (size_t l = 0; !status && checkpoint_wants_room(parts->wanted) && l < parts->lists.count;
+         l++)
         status = get_listed(parts, &file, name, l, err);
     if (!status && parts->wanted->values == VALUES_PORTION)
         status = get_portion(parts, &file, name, err);
@@ -169,24 +174,52 @@ static const char **list_files(const struct parts *parts) {
     return names;
 }
 
-static int load_each(struct parts *parts, struct error *err) {
-    const char **names = list_files(parts);
-    size_t count = json_object_size(parts->weight_map);
-    int status = names ? STATUS_OK : error_nomem(err);
-    for (size_t i = 0; !status && i < count; i++)
-        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
-            status = load_part(parts, names[i], err);
-    free(names);
+static int open_parts(struct parts *parts, const struct checkpoint *checkpoint,
+                      const struct checkpoint_wanted *wanted, struct error *err) {
+    int status = checkpoint_wanted_lists(&parts->lists, checkpoint, wanted, err);
+    for (size_t l = 0; !status && l < parts->lists.count; l++)
+        status = check_listed(parts, l, err);
     return status;
 }
 
-static int open_parts(struct parts *parts, struct checkpoint *checkpoint,
-                      const struct checkpoint_wanted *wanted, struct error *err) {
-    int status = checkpoint_wanted_room(checkpoint, wanted, err);
+// Bytes of the file; 0: there is none.
+static uint64_t size_of(const struct parts *parts, const char *name) {
+    char *path = NULL;
+    struct stat about;
+    bool known = asprintf(&path, "%s/%s", parts->folder, name) >= 0 && stat(path, &about) == 0;
+    free(path);
+    return known ? (uint64_t)about.st_size : 0;
+}
+
+// Whether the parts are large enough for the values that are wanted.
+static bool may_hold(const struct parts *parts, const char **names) {
+    uint64_t bytes = 0, wanted = parts->lists.count * parts->checkpoint->model->parameter_count;
+    for (size_t i = 0; i < json_object_size(parts->weight_map); i++)
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            bytes += size_of(parts, names[i]);
+    return bytes / sizeof(float) >= wanted;
+}
+
+static int load_each(struct parts *parts, const char **names, struct error *err) {
+    int status = STATUS_OK;
+    parts->bytes = 0;
+    for (size_t i = 0; !status && i < json_object_size(parts->weight_map); i++)
+        if (i == 0 || strcmp(names[i], names[i - 1]) != 0)
+            status = load_part(parts, names[i], err);
+    return status;
+}
+
+// Nothing is reserved for values that are not there: then the parts themselves say what is wrong.
+static int load_all(struct parts *parts, struct checkpoint *checkpoint, struct error *err) {
+    const char **names = list_files(parts);
+    int status = names ? STATUS_OK : error_nomem(err);
+    if (!status && checkpoint_wants_room(parts->wanted) && !may_hold(parts, names))
+        status = load_each(parts, names, err);
     if (!status)
-        status = checkpoint_lists(&parts->lists, checkpoint, err);
-    for (size_t l = 0; !status && l < parts->lists.count; l++)
-        status = check_listed(parts, l, err);
+        status = checkpoint_wanted_room(checkpoint, parts->wanted, err);
+    if (!status)
+        status = load_each(parts, names, err);
+    free(names);
     return status;
 }
 
@@ -214,7 +247,7 @@ static int load_indexed(struct checkpoint *checkpoint, struct parts *parts, cons
         status = open_parts(parts, checkpoint, wanted, err);
     if (status)
         return status == STATUS_DATA ? error_context(err, "%s", path) : status;
-    status = load_each(parts, err);
+    status = load_all(parts, checkpoint, err);
     if (!status && check_total(parts, metadata, err))
         status = error_context(err, "%s", path);
     return status;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include "../helper/tap.h"
 #include "core/error.h"
 #include "remote/part_gather.h"
+#include "run/checkpoint_internal.h"
 #include "run/checkpoint_parts.h"
 
 enum { PATH = 120, CLOCK = 7, WEIGHTS = 2 * 3 + 3 + 3 * 2 + 2 };
@@ -364,6 +366,59 @@ static void test_damage(struct tap *tap) {
     });
 }
 
+// Bytes that the process has, at most so far.
+static long most_memory(void) {
+    struct rusage usage;
+    return getrusage(RUSAGE_SELF, &usage) ? -1 : usage.ru_maxrss;
+}
+
+// Writes a file whose model has `units` and whose metadata are as they are saved.
+static void write_claim(const char *path, const char *units) {
+    struct checkpoint checkpoint;
+    char text[200];
+    struct file_sum sum;
+    fill(&checkpoint);
+    model_free(checkpoint.model);
+    snprintf(text, sizeof text, "input 1x1x2\ndense units=%s\nsoftmax units=2\n", units);
+    json_t *metadata = NULL;
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (fd < 0 || model_parse(&checkpoint.model, "a.net", text, NULL, 0, NULL) ||
+        !(metadata = checkpoint_metadata(&checkpoint)) ||
+        safetensors_write(fd, NULL, 0, metadata, &sum, NULL))
+        abort();
+    close(fd);
+    json_decref(metadata);
+    checkpoint_free(&checkpoint);
+}
+
+static void test_claims(struct tap *tap) {
+    TEST(tap, "values that a file only claims to have take no memory", {
+        struct checkpoint checkpoint;
+        struct error err = {0};
+        write_claim(in("claim.safetensors"), "60000000"); // 1.2 GB with biases and momentum
+        long before = most_memory();
+        CHECK_INT(tap, checkpoint_load(&checkpoint, in("claim.safetensors"), NULL, 0, true, &err),
+                  STATUS_DATA);
+        CHECK(tap, strstr(err.text, "tensor 'dense1.weight' is missing"));
+        CHECK(tap, most_memory() - before < 100000);
+        unlink(in("claim.safetensors"));
+    });
+    TEST(tap, "nor do those of an index", {
+        struct checkpoint checkpoint;
+        struct error err = {0};
+        CHECK_INT(tap, save(CLOCK, 0, &err), STATUS_OK);
+        unlink(in(SAVED "manifest.json"));
+        char *index = edit_index("units=3", "units=60000000");
+        long before = most_memory();
+        CHECK_INT(tap, checkpoint_load(&checkpoint, in(INDEX), NULL, 0, true, &err), STATUS_DATA);
+        if (!strstr(err.text, "where the model has F32 60000000"))
+            FAIL(tap, "%s", err.text);
+        CHECK(tap, most_memory() - before < 100000);
+        free(index);
+        clean();
+    });
+}
+
 // --- what is left ---------------------------------------------------------------------
 
 static void test_token(struct tap *tap) {
@@ -522,6 +577,7 @@ int main(void) {
     test_golden(&tap);
     test_lies(&tap);
     test_damage(&tap);
+    test_claims(&tap);
     test_token(&tap);
     test_nothing_half(&tap);
     test_own(&tap);
