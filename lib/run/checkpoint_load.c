@@ -1,6 +1,7 @@
 // Reading a checkpoint: nothing is believed before its CRC-32 is right, and no
 // length before it is compared with what is there.
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,8 @@
 #include "core/mem.h"
 #include "run/checkpoint.h"
 #include "run/checkpoint_internal.h"
+
+enum { LINKS_MOST = 8 }; // one behind the other, of the system's 40
 
 // --- in one file --------------------------------------------------------------------
 
@@ -121,6 +124,36 @@ char *checkpoint_folder(const char *path) {
     return folder;
 }
 
+// Where a link leads, as a path like that of the link; NULL: it is none, or out of memory.
+static char *follow_link(const char *link) {
+    char to[PATH_MAX], *path = NULL;
+    ssize_t length = readlink(link, to, sizeof to - 1);
+    const char *slash = strrchr(link, '/');
+    if (length <= 0)
+        return NULL;
+    to[length] = 0;
+    int around = slash && *to != '/' ? (int)(slash - link) + 1 : 0;
+    return asprintf(&path, "%.*s%s", around, link, to) < 0 ? NULL : path;
+}
+
+// The folder of the checkpoint that the path leads to now; all that is read of it is of this one,
+// though the run may point `latest` to another meanwhile.
+static char *steady_folder(const char *path) {
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/')
+        length--;
+    char *plain = mem_text(path, length), *folder = plain ? checkpoint_folder(plain) : NULL;
+    free(plain);
+    for (int links = 0; folder && links < LINKS_MOST; links++) {
+        char *next = follow_link(folder);
+        if (!next)
+            break;
+        free(folder);
+        folder = next;
+    }
+    return folder;
+}
+
 // A file by the name of an index lists the parts.
 static bool is_index(const char *file) {
     const char *slash = strrchr(file, '/');
@@ -134,8 +167,9 @@ static char *file_in(const char *folder, const char *name) {
 
 // Of a folder the one that is there: the whole model, or the index of its parts.
 static char *file_of(const char *path, const char *folder) {
+    const char *slash = strrchr(path, '/');
     if (!path_is_folder(path))
-        return mem_string(path);
+        return slash ? file_in(folder, slash + 1) : mem_string(path);
     char *index = file_in(folder, CHECKPOINT_INDEX);
     char *whole = file_in(folder, CHECKPOINT_FILE);
     bool parts = index && whole && access(whole, F_OK) && !access(index, F_OK);
@@ -143,11 +177,17 @@ static char *file_of(const char *path, const char *folder) {
     return parts ? index : whole;
 }
 
+static bool is_same(const char *path, const char *folder) {
+    struct stat one, other;
+    return stat(path, &one) == 0 && stat(folder, &other) == 0 && one.st_dev == other.st_dev &&
+           one.st_ino == other.st_ino;
+}
+
 // A folder that holds no file of a checkpoint is no checkpoint, and no run that has one.
 static int no_checkpoint(const char *path, const char *folder, const char *file,
                          struct error *err) {
     if (access(file, F_OK) == 0 || errno != ENOENT || !path_is_folder(path) ||
-        strcmp(path, folder) != 0)
+        !is_same(path, folder))
         return STATUS_OK;
     return error_set(err, STATUS_NOINPUT, "%s: there is no checkpoint in this folder", path);
 }
@@ -184,11 +224,31 @@ static int load_file(struct checkpoint *checkpoint, const char *path, const char
     return status;
 }
 
-static int load_path(struct checkpoint *checkpoint, const char *path,
+static int load_path(struct checkpoint *checkpoint, const char *path, const char *folder,
                      const struct checkpoint_wanted *wanted, struct error *err) {
-    char *folder = checkpoint_folder(path), *file = folder ? file_of(path, folder) : NULL;
+    char *file = file_of(path, folder);
     int status = file ? load_file(checkpoint, path, folder, file, wanted, err) : error_nomem(err);
     free(file);
+    return status;
+}
+
+// A run that is being trained may have removed what the path led to, and leads elsewhere then.
+static int load_steady(struct checkpoint *checkpoint, const char *path,
+                       const struct checkpoint_wanted *wanted, struct error *err) {
+    char *now = steady_folder(path), *folder = NULL;
+    int status = now ? STATUS_NOINPUT : error_nomem(err);
+    struct error why = {0};
+    while (status && now && (!folder || strcmp(folder, now) != 0)) {
+        checkpoint_free(checkpoint);
+        *checkpoint = (struct checkpoint){.scratch = wanted->scratch};
+        free(folder);
+        folder = now;
+        status = load_path(checkpoint, path, folder, wanted, &why);
+        now = status ? steady_folder(path) : NULL;
+    }
+    if (status && folder)
+        error_set(err, status, "%s", why.text);
+    free(now);
     free(folder);
     return status;
 }
@@ -196,7 +256,7 @@ static int load_path(struct checkpoint *checkpoint, const char *path,
 static bool is_sound(const char *path) {
     static const struct checkpoint_wanted everything = {.values = VALUES_STATE};
     struct checkpoint checkpoint = {0};
-    bool sound = load_path(&checkpoint, path, &everything, NULL) == STATUS_OK;
+    bool sound = load_steady(&checkpoint, path, &everything, NULL) == STATUS_OK;
     checkpoint_free(&checkpoint);
     return sound;
 }
@@ -232,8 +292,8 @@ void checkpoint_name_sound(const char *path, struct error *err) {
 
 static int load_or_name_sound(struct checkpoint *checkpoint, const char *path,
                               const struct checkpoint_wanted *wanted, struct error *err) {
-    *checkpoint = (struct checkpoint){.scratch = wanted->scratch};
-    int status = load_path(checkpoint, path, wanted, err);
+    *checkpoint = (struct checkpoint){0};
+    int status = load_steady(checkpoint, path, wanted, err);
     if (status)
         checkpoint_free(checkpoint);
     // What is sound without `sets` is not damaged.
@@ -284,7 +344,9 @@ int checkpoint_load_portion(float *own, const char *path, const struct checkpoin
         .own = own,
     };
     struct checkpoint checkpoint = {.model = loaded->model};
-    int status = load_path(&checkpoint, path, &wanted, err);
+    char *folder = steady_folder(path);
+    int status = folder ? load_path(&checkpoint, path, folder, &wanted, err) : error_nomem(err);
+    free(folder);
     free(checkpoint.directory);
     return status;
 }

@@ -3,9 +3,11 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../helper/heap.h"
@@ -171,6 +173,86 @@ static void clean(void) {
     run_folder_remove(in(SAVED));
     run_folder_remove(in("ckpt-00000008"));
     unlink(in("latest"));
+}
+
+// --- a run that goes on meanwhile -------------------------------------------------------
+
+// Once, when the next file of a checkpoint is opened: before that, or right after.
+static void (*meanwhile)(void);
+static bool meanwhile_before;
+
+static void go_on(const char *path, bool before) {
+    void (*what)(void) = meanwhile;
+    if (!what || before != meanwhile_before ||
+        (!strstr(path, ".json") && !strstr(path, ".safetensors")))
+        return;
+    meanwhile = NULL;
+    what();
+}
+
+int open(const char *path, int flags, ...) {
+    va_list list;
+    va_start(list, flags);
+    mode_t mode = flags & O_CREAT ? va_arg(list, mode_t) : 0;
+    va_end(list);
+    go_on(path, true);
+    int fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode); // NOLINT
+    int told = errno;
+    go_on(path, false);
+    errno = told;
+    return fd;
+}
+
+static void point_onward(void) {
+    if (unlink(in("latest")) || symlink("ckpt-00000008", in("latest")))
+        abort();
+}
+
+static void point_onward_and_prune(void) {
+    point_onward();
+    run_folder_remove(in(SAVED));
+}
+
+// Two checkpoints, and `latest` is the first.
+static void save_two(struct tap *tap) {
+    CHECK_INT(tap, save(CLOCK, 0, NULL), STATUS_OK);
+    CHECK_INT(tap, save(CLOCK + 1, 0, NULL), STATUS_OK);
+    CHECK(tap, !unlink(in("latest")) && !symlink("ckpt-00000007", in("latest")));
+}
+
+static void test_meanwhile(struct tap *tap) {
+    static const char *const paths[] = {"", "latest", "latest/",
+                                        "latest/model.safetensors.index.json"};
+    TEST(tap, "all that is read is of one checkpoint while the run saves another", {
+        for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+            struct checkpoint checkpoint;
+            struct error err = {0};
+            save_two(tap);
+            meanwhile = point_onward;
+            meanwhile_before = false;
+            CHECK_INT(tap, checkpoint_load(&checkpoint, in(paths[i]), NULL, 0, true, &err),
+                      STATUS_OK);
+            CHECK(tap, !meanwhile);
+            CHECK_INT(tap, checkpoint.clock, CLOCK);
+            checkpoint_free(&checkpoint);
+            clean();
+        }
+    });
+    TEST(tap, "the next is read where the run removes the one that was found", {
+        for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+            struct checkpoint checkpoint;
+            struct error err = {0};
+            save_two(tap);
+            meanwhile = point_onward_and_prune;
+            meanwhile_before = true;
+            CHECK_INT(tap, checkpoint_load(&checkpoint, in(paths[i]), NULL, 0, true, &err),
+                      STATUS_OK);
+            CHECK_INT(tap, checkpoint.clock, CLOCK + 1);
+            CHECK_INT(tap, err.status, STATUS_OK);
+            checkpoint_free(&checkpoint);
+            clean();
+        }
+    });
 }
 
 // --- saving and loading ---------------------------------------------------------------
@@ -574,6 +656,7 @@ int main(void) {
     if (!mkdtemp(folder))
         return 2;
     test_load(&tap);
+    test_meanwhile(&tap);
     test_golden(&tap);
     test_lies(&tap);
     test_damage(&tap);
