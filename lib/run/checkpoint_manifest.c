@@ -114,8 +114,11 @@ int checkpoint_manifest(json_t **manifest, const char *folder, struct error *err
     *manifest = NULL;
     if (asprintf(&path, "%s/%s", folder, CHECKPOINT_MANIFEST) < 0)
         return error_nomem(err);
-    int status = access(path, F_OK) ? error_errno(err, STATUS_NOINPUT, "%s", path)
-                                    : read_manifest(manifest, path, err);
+    struct stat about;
+    int status = stat(path, &about) ? error_errno(err, STATUS_NOINPUT, "%s", path)
+                 : !S_ISREG(about.st_mode) // a pipe would be waited for
+                     ? error_set(err, STATUS_DATA, "%s: is no plain file", path)
+                     : read_manifest(manifest, path, err);
     free(path);
     return status;
 }

@@ -9,7 +9,8 @@
 
 int map_open(struct map *map, const char *path, struct error *err) {
     *map = (struct map){0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    // A pipe is refused, not waited for.
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return error_errno(err, STATUS_NOINPUT, "cannot open %s", path);
     struct stat stat_of;

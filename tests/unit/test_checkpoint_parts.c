@@ -437,6 +437,17 @@ static void test_damage(struct tap *tap) {
         CHECK(tap, strstr(err.text, "the newest sound checkpoint is") != NULL);
         clean();
     });
+    TEST(tap, "a pipe by the name of the manifest is refused, not waited for", {
+        struct checkpoint checkpoint;
+        struct error err = {0};
+        CHECK_INT(tap, save(CLOCK, 0, &err), STATUS_OK);
+        CHECK(tap, !unlink(in(SAVED "manifest.json")) && !mkfifo(in(SAVED "manifest.json"), 0600));
+        alarm(60);
+        CHECK_INT(tap, checkpoint_load(&checkpoint, folder, NULL, 0, false, &err), STATUS_DATA);
+        alarm(0);
+        CHECK(tap, strstr(err.text, "manifest.json: is no plain file"));
+        clean();
+    });
     TEST(tap, "a part alone is no checkpoint", {
         struct checkpoint checkpoint;
         struct error err = {0};

@@ -711,6 +711,12 @@ static void test_map(struct tap *tap) {
         CHECK_INT(tap, map_open(&map, folder, &err), STATUS_NOINPUT);
         CHECK(tap, strstr(err.text, "is no plain file"));
         unlink(in("m"));
+        CHECK(tap, !mkfifo(in("m"), 0600));
+        alarm(60); // who waits for a writer of the pipe
+        CHECK_INT(tap, map_open(&map, in("m"), &err), STATUS_NOINPUT);
+        alarm(0);
+        CHECK(tap, strstr(err.text, "is no plain file"));
+        unlink(in("m"));
         CHECK_INT(tap, map_open(&map, in("m"), &err), STATUS_NOINPUT);
         CHECK_INT(tap, open_files(), opened);
     });
