@@ -29,6 +29,12 @@ void input_close(struct input *input) {
     *input = (struct input){0};
 }
 
+void input_trim(struct input *input, size_t most) {
+    if (input->image.capacity > most)
+        image_free(&input->image);
+    ops_scratch_trim(input->scratch, most);
+}
+
 static int check_input_label(int32_t label, int classes, struct error *err) {
     if (classes <= 0 || (label >= 0 && label < classes))
         return STATUS_OK;
@@ -93,13 +99,25 @@ static int check_input_shape(const struct input_config *config, const struct ima
     return config->advise && err ? suggest_preparation(config, image, err) : status;
 }
 
+// What the operations are certain to make of the picture, before its pixels are copied for them.
+static int foresee_shape(const struct input_config *config, const struct image *picture,
+                         struct error *err) {
+    struct image to = *picture;
+    bool certain =
+        (!config->before || ops_shape(config->before, &to.width, &to.height, &to.channels)) &&
+        (!config->input || ops_shape(config->input, &to.width, &to.height, &to.channels));
+    return certain ? check_input_shape(config, &to, err) : STATUS_OK;
+}
+
 // The operations change a picture in place: the input's own, *image then.
 static int apply_operations(struct input *input, const struct image **image, struct ops_draw draw,
                             struct error *err) {
     const struct input_config *config = input->config;
     if (!config->before && !config->input)
         return STATUS_OK;
-    int status = *image == &input->image ? STATUS_OK : image_copy(&input->image, *image, err);
+    int status = foresee_shape(config, *image, err);
+    if (!status && *image != &input->image)
+        status = image_copy(&input->image, *image, err);
     *image = &input->image;
     if (!status && config->before)
         status = ops_apply(config->before, input->scratch, &input->image, draw, err);

@@ -36,6 +36,9 @@ struct input {
 // The caller keeps `config` until input_close. STATUS_IO: out of memory.
 int input_open(struct input *input, const struct input_config *config, struct error *err);
 void input_close(struct input *input);
+// Gives back what large pictures took: each piece of memory of more than `most` bytes, which the
+// next such picture takes anew.
+void input_trim(struct input *input, size_t most);
 
 // Applies the operations to `picture` (rows of interleaved channels, u8 or f32) and writes it
 // to place i of batch->input as channels x height x width floats. Also writes batch->draw[i],

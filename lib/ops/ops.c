@@ -50,6 +50,16 @@ void ops_scratch_free(struct ops_scratch *scratch) {
     free(scratch);
 }
 
+void ops_scratch_trim(struct ops_scratch *scratch, size_t most) {
+    if (scratch->spare.capacity > most)
+        image_free(&scratch->spare);
+    if (scratch->field_size > most / sizeof *scratch->field) {
+        free(scratch->field);
+        scratch->field = NULL;
+        scratch->field_size = 0;
+    }
+}
+
 float *scratch_floats(struct ops_scratch *scratch, size_t n) {
     if (n > scratch->field_size) {
         float *field = mem_floats(n);

@@ -39,6 +39,8 @@ bool ops_random(const struct ops *ops); // whether any draws random numbers
 
 struct ops_scratch *ops_scratch_new(void); // NULL when out of memory
 void ops_scratch_free(struct ops_scratch *scratch);
+// Frees each piece of it that has more than `most` bytes.
+void ops_scratch_trim(struct ops_scratch *scratch, size_t most);
 
 // What the random numbers of one application depend on, and nothing else does:
 // "randomness is a function of (seed, epoch, sample key, operation)".
@@ -58,8 +60,7 @@ int ops_apply(const struct ops *ops, struct ops_scratch *scratch, struct image *
 void ops_decode_hint(const struct ops *ops, struct decode_options *options);
 
 // The shape of the result for a picture of this shape, where the chain fixes it.
-// False when it depends on the picture's content or is impossible. For tests and the fuzzer,
-// which must know the size of a result before it is made.
+// False when it depends on the picture's content or is impossible.
 bool ops_shape(const struct ops *ops, int *width, int *height, int *channels);
 
 // The standard deviation that values of pictures of bytes, of this size, may be expected to have

@@ -9,10 +9,13 @@
 #include "image/codec.h"
 #include "sample/sample.h"
 
+// Bytes of a picture that a call keeps for the next one: photographs of 20 million pixels have
+// less.
+enum { PICTURE_MOST = 64 << 20 };
+
 // What a call has for itself.
 struct seat {
     struct scorer scorer;
-    struct image image;
     struct seat *next;
 };
 
@@ -28,7 +31,6 @@ struct predictor {
 
 static void close_seat(struct seat *seat) {
     scorer_close(&seat->scorer);
-    image_free(&seat->image);
     free(seat);
 }
 
@@ -122,6 +124,8 @@ static int take_seat(struct predictor *p, struct seat **out, int count, struct e
 }
 
 static void leave_seat(struct predictor *p, struct seat *seat) {
+    if (seat)
+        input_trim(&seat->scorer.input, PICTURE_MOST);
     pthread_mutex_lock(&p->lock);
     p->under_way--;
     struct seat **to = seat && seat->scorer.team ? &p->shared : &p->free;
@@ -134,15 +138,15 @@ static void leave_seat(struct predictor *p, struct seat *seat) {
 
 // From the bytes to a place in the mini-batch.
 static void add_sample(struct predictor *p, struct seat *seat, struct predictor_sample *sample) {
+    struct image *image = &seat->scorer.input.image; // which operations may change
     sample->status = STATUS_OK;
     if (sample->floats)
         scorer_add_floats(&seat->scorer, sample->floats);
     else
-        sample->status = image_decode(&seat->image, sample->bytes, sample->size, &p->scoring.decode,
-                                      &sample->why);
-    if (!sample->floats && sample->status == STATUS_OK)
         sample->status =
-            scorer_add_picture(&seat->scorer, &seat->image, LABEL_NONE, NULL, &sample->why);
+            image_decode(image, sample->bytes, sample->size, &p->scoring.decode, &sample->why);
+    if (!sample->floats && sample->status == STATUS_OK)
+        sample->status = scorer_add_picture(&seat->scorer, image, LABEL_NONE, NULL, &sample->why);
 }
 
 static void score_batch(struct predictor *p, struct seat *seat,

@@ -145,6 +145,27 @@ END
     refused 404 'no such page'
 }
 
+# kilobytes NAME: of memory, as /proc/PID/status has them.
+kilobytes() {
+    awk -v name="$1:" '$1 == name { print $2 }' "/proc/$pid/status"
+}
+
+@test "a few bytes that are many pixels take the memory of one picture, and for its time alone" {
+    python - >large.png <<'END'
+import struct, sys, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+sys.stdout.buffer.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 10000, 10000, 8, 0, 0, 0, 0))
+    + chunk(b"IDAT", zlib.compress(bytes(10001) * 10000)) + chunk(b"IEND", b""))
+END
+    serve --threads 1
+    local before
+    before=$(kilobytes VmRSS)
+    refused 422 'the model reads 1x28x28' --data-binary @large.png
+    [ $(($(kilobytes VmHWM) - before)) -lt 150000 ]
+    [ $(($(kilobytes VmRSS) - before)) -lt 20000 ]
+}
+
 @test "100 MB are refused at once, with a length and without" {
     serve
     local how

@@ -4,6 +4,7 @@
 #include "../helper/tap.h"
 #include "core/error.h"
 #include "data/input.h"
+#include "ops/op.h"
 
 enum { VALUES = 12, PLACES = 2 }; // 2 rows of 2 pixels of 3 channels
 
@@ -106,6 +107,42 @@ static void test_refusals(struct tap *tap) {
         }
         s.config.classes = 0;
         CHECK_INT(tap, input_put(&s.input, &s.picture, 1, &s.batch, 0, NULL), STATUS_OK);
+        close_scene(&s);
+    });
+    TEST(tap, "one that operations will not make fit is refused before they have a copy of it", {
+        static const char *const chains[] = {"scale 2", "gray; scale 2", "crop 1; scale 2"};
+        for (size_t i = 0; i < sizeof chains / sizeof *chains; i++) {
+            struct scene s;
+            struct error err = {0};
+            open_scene(tap, &s, chains[i]);
+            s.config.channels = 3;
+            s.config.width = 3;
+            CHECK_INT(tap, input_put(&s.input, &s.picture, 1, &s.batch, 0, &err), STATUS_DATA);
+            CHECK(tap, strstr(err.text, "where the model reads 3x2x3"));
+            CHECK_INT(tap, s.input.image.capacity, 0);
+            close_scene(&s);
+        }
+    });
+    TEST(tap, "what large pictures took is given back when it is asked for", {
+        struct scene s;
+        open_scene(tap, &s, "resize 2x2 exact; scale 2");
+        s.config.channels = 1;
+        struct image large = {0};
+        CHECK_INT(tap, image_shape(&large, 1000, 1000, 1, PIXEL_U8, NULL), STATUS_OK);
+        memset(large.u8, 1, 1000000);
+        CHECK_INT(tap, input_put(&s.input, &large, 1, &s.batch, 0, NULL), STATUS_OK);
+        const struct image *own = &s.input.image, *spare = &s.input.scratch->spare;
+        size_t kept = own->capacity > spare->capacity ? own->capacity : spare->capacity;
+        size_t small = own->capacity + spare->capacity - kept;
+        CHECK(tap, kept >= 1000000 && small > 0);
+        input_trim(&s.input, kept);
+        CHECK_INT(tap, own->capacity + spare->capacity, small + kept);
+        input_trim(&s.input, kept - 1);
+        CHECK_INT(tap, own->capacity + spare->capacity, small);
+        input_trim(&s.input, 0);
+        CHECK_INT(tap, own->capacity + spare->capacity, 0);
+        CHECK_INT(tap, input_put(&s.input, &large, 1, &s.batch, 0, NULL), STATUS_OK);
+        image_free(&large);
         close_scene(&s);
     });
     TEST(tap, "a picture of another shape is refused, and the advice names what would help", {
