@@ -45,16 +45,20 @@ static bool is_type(const char *type, const char *wanted) {
     return type && strncasecmp(type, wanted, length) == 0 && strchr("; \t", type[length]);
 }
 
+static int read_typed(struct body *body, const char *type, const char *data, size_t size,
+                      const struct body_limits *limits, struct error *err) {
+    if (is_type(type, "application/json"))
+        return body_read_json(body, data, size, limits, err);
+    if (is_type(type, "multipart/form-data"))
+        return body_read_multipart(body, type, data, size, limits, err);
+    return read_picture(body, data, size, limits, err);
+}
+
 int body_read(struct body *body, const char *type, const char *data, size_t size,
               const struct body_limits *limits, struct error *err) {
     *body = (struct body){0};
-    int status;
-    if (is_type(type, "application/json"))
-        status = body_read_json(body, data, size, limits, err);
-    else if (is_type(type, "multipart/form-data"))
-        status = body_read_multipart(body, type, data, size, limits, err);
-    else
-        status = read_picture(body, data, size, limits, err);
+    // Of nothing `data` may be NULL.
+    int status = size > 0 ? read_typed(body, type, data, size, limits, err) : STATUS_OK;
     if (status == STATUS_OK && body->count == 0)
         status = error_set(err, STATUS_DATA, "there is no picture in it");
     if (status != STATUS_OK)

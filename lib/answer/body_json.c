@@ -7,13 +7,14 @@
 #include "core/json.h"
 #include "core/mem.h"
 
-// Values of a document, which take some ten times their text in memory.
-enum { VALUES_MOST = 4000000 };
+// Values of a document, which take some ten times their text in memory, and an object ten times as
+// much as a number.
+enum { VALUES_MOST = 4000000, OBJECT_VALUES = 10 };
 
 static int check_values(const char *data, size_t size, struct error *err) {
     size_t values = 1;
     for (size_t i = 0; i < size; i++)
-        values += data[i] == ',' || data[i] == '[';
+        values += data[i] == '{' ? OBJECT_VALUES : data[i] == ',' || data[i] == '[';
     return values <= VALUES_MOST
                ? STATUS_OK
                : error_set(err, STATUS_DATA, "more than %d values in JSON", VALUES_MOST);

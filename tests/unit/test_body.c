@@ -63,7 +63,7 @@ int main(void) {
         check_refused(&tap, "multipart/form-data", "--\r\n\r\none\r\n----", "without a boundary");
         check_refused(&tap,
                       TYPE "01234567890123456789012345678901234567890123456789012345678901234567",
-                      "", "without a boundary");
+                      "a", "without a boundary");
     });
     TEST(&tap, "instances are base64, or numbers nested at will", {
         check_body(
@@ -96,7 +96,21 @@ int main(void) {
         memset(many, '[', size);
         many[size] = 0;
         check_refused(&tap, "application/json", many, "more than 4000000 values");
+        for (size_t i = 0; i < 500000; i++)
+            memcpy(many + 3 * i, i ? ",{}" : "[{}", 3);
+        strcpy(many + 1500000, "]");
+        check_refused(&tap, "application/json", many, "more than 4000000 values");
         free(many);
     });
+    TEST(&tap, "of nothing there is no picture in it, whatever its type, and no byte is looked at",
+         {
+             static const char *const types[] = {NULL, "application/json", TYPE};
+             for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+                 struct body body;
+                 struct error err = {0};
+                 CHECK_INT(&tap, body_read(&body, types[i], NULL, 0, &limits, &err), STATUS_DATA);
+                 CHECK_TEXT(&tap, err.text, "there is no picture in it");
+             }
+         });
     return tap_done(&tap);
 }
