@@ -23,14 +23,14 @@ void caller_turns(struct caller *caller, enum caller_state state) {
 void caller_refuse(struct talker *talker, struct caller *caller, int code, const char *why) {
     char head[256];
     char *text = error_text(why);
-    if (text) {
-        int n = snprintf(head, sizeof head,
-                         "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
-                         "Content-Length: %zu\r\nConnection: close\r\n\r\n",
-                         code, MHD_get_reason_phrase_for((unsigned)code), strlen(text));
-        send(caller->fd, head, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
-        send(caller->fd, text, strlen(text), MSG_NOSIGNAL | MSG_DONTWAIT);
-    }
+    const char *body = text ? text : error_memory;
+    code = text ? code : MHD_HTTP_SERVICE_UNAVAILABLE;
+    int n = snprintf(head, sizeof head,
+                     "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\n"
+                     "Content-Length: %zu\r\nConnection: close\r\n\r\n",
+                     code, MHD_get_reason_phrase_for((unsigned)code), strlen(body));
+    send(caller->fd, head, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT | MSG_MORE);
+    send(caller->fd, body, strlen(body), MSG_NOSIGNAL | MSG_DONTWAIT);
     free(text);
     shutdown(caller->fd, SHUT_WR);
     figures_request(&talker->service->figures, code);

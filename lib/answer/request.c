@@ -14,6 +14,8 @@
 
 // --- answers --------------------------------------------------------------------------
 
+const char error_memory[] = "{\"error\":\"out of memory\"}";
+
 char *error_text(const char *why) {
     json_t *object = json_pack("{s:o}", "error", json_text(why));
     char *line = object ? json_line(object) : NULL;
@@ -41,11 +43,13 @@ static enum MHD_Result reply(struct service *service, struct MHD_Connection *con
     return result;
 }
 
-// Takes the text over; NULL ends the connection.
+// Takes the text over; NULL: there was no memory for it.
 static enum MHD_Result reply_own(struct service *service, struct MHD_Connection *connection,
                                  int code, const char *type, char *text) {
-    return text ? reply(service, connection, code, type, text, strlen(text), MHD_RESPMEM_MUST_FREE)
-                : MHD_NO;
+    if (!text)
+        return reply(service, connection, MHD_HTTP_SERVICE_UNAVAILABLE, TYPE_JSON, error_memory,
+                     strlen(error_memory), MHD_RESPMEM_PERSISTENT);
+    return reply(service, connection, code, type, text, strlen(text), MHD_RESPMEM_MUST_FREE);
 }
 
 static enum MHD_Result reply_error(struct service *service, struct MHD_Connection *connection,
@@ -115,7 +119,7 @@ static bool make_body_room(struct request *request, size_t more) {
         atomic_fetch_sub(&service->held, room - request->room);
     if (!data) {
         caller_refuse(request->talker, request->caller, MHD_HTTP_SERVICE_UNAVAILABLE,
-                      "too many large requests at a time; try again");
+                      fits ? "out of memory" : "too many large requests at a time; try again");
         return false;
     }
     request->data = data;
@@ -136,6 +140,8 @@ static enum MHD_Result begin_request(struct talker *talker, struct MHD_Connectio
     const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool refused = caller->state == CALLER_REFUSED;
     struct request *request = refused ? NULL : mem_zeroed(1, sizeof *request);
+    if (!request && !refused)
+        caller_refuse(talker, caller, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");
     if (!request)
         return MHD_NO;
     *context = request;
@@ -178,7 +184,7 @@ static enum MHD_Result end_request(struct MHD_Connection *connection, struct req
                                  "only POST to /predict, and GET and HEAD of pages");
     char *text = request->text;
     request->text = NULL;
-    if (request->code == MHD_HTTP_OK)
+    if (text && request->code == MHD_HTTP_OK)
         figures_predicted(&service->figures, request->ask.count, clock_seconds() - request->began);
     return reply_own(service, connection, request->code, TYPE_JSON, text);
 }

@@ -85,6 +85,8 @@ void prediction_done(struct ask *ask);
 
 // {"error": why}, to be freed with free(); NULL when out of memory.
 char *error_text(const char *why);
+// What is told instead then.
+extern const char error_memory[];
 
 // --- talkers --------------------------------------------------------------------------
 

@@ -11,6 +11,9 @@ int json_read(json_t **out, const char *text, size_t size, struct error *err) {
     *out = json_loadb(text, size, JSON_REJECT_DUPLICATES, &where);
     if (*out)
         return STATUS_OK;
+    // It says so by its code, or nothing at all.
+    if (json_error_code(&where) == json_error_out_of_memory || !*where.text)
+        return error_nomem(err);
     return error_set(err, STATUS_DATA, "JSON line %d, column %d: %s", where.line, where.column,
                      where.text);
 }

@@ -166,6 +166,20 @@ END
     [ $(($(kilobytes VmRSS) - before)) -lt 20000 ]
 }
 
+@test "where memory is out 503 says so, and it goes on when there is some again" {
+    need prlimit
+    serve --threads 1
+    post 200 --data-binary "@$picture"
+    python -c 'print("{\"instances\": [" + "[]," * 1900000 + "[]]}")' >body
+    local size
+    size=$(kilobytes VmSize)
+    prlimit --pid "$pid" --as="$(((size + 40000) * 1024)):unlimited"
+    refused 503 'out of memory' -H 'Content-Type: application/json' -H Expect: --data-binary @body
+    prlimit --pid "$pid" --as=unlimited
+    refused 400 'instance 0: 0 numbers' -H 'Content-Type: application/json' -H Expect: --data-binary @body
+    post 200 --data-binary "@$picture"
+}
+
 @test "100 MB are refused at once, with a length and without" {
     serve
     local how
