@@ -12,11 +12,13 @@
 
 enum { READY_MAX = 8 * PROTO_ADDRESS_MAX }; // bytes of a list of addresses
 
-static int tell_file(const char *path, struct grow *text, struct error *err) {
+static int tell_file(const char *path, struct grow *text, struct stat *written, struct error *err) {
     int status = STATUS_OK;
     if (path)
         status = text->failed ? error_nomem(err)
                               : output_whole(path, true, text->text, text->length, err);
+    if (!path || status || lstat(path, written))
+        *written = (struct stat){0};
     free(grow_take(text));
     return status;
 }
@@ -24,11 +26,11 @@ static int tell_file(const char *path, struct grow *text, struct error *err) {
 int ready_tell(struct ready *ready, const char *const *addresses, size_t count, struct error *err) {
     struct grow text = {0};
     grow_format(&text, "%ld\n", (long)getpid());
-    int status = tell_file(ready->pid_file, &text, err);
+    int status = tell_file(ready->pid_file, &text, &ready->pid, err);
     for (size_t i = 0; !status && i < count; i++)
         grow_format(&text, "%s\n", addresses[i]);
     if (!status)
-        status = tell_file(ready->port_file, &text, err);
+        status = tell_file(ready->port_file, &text, &ready->port, err);
     if (status || ready->fd < 0)
         return status;
     if (write(ready->fd, "\n", 1) != 1 || close(ready->fd))
@@ -37,11 +39,19 @@ int ready_tell(struct ready *ready, const char *const *addresses, size_t count, 
     return STATUS_OK;
 }
 
+// A file that is written anew is another, though it say the same. No pipe or terminal is removed.
+static void forget_file(const char *path, const struct stat *written) {
+    struct stat now;
+    if (path && S_ISREG(written->st_mode) && lstat(path, &now) == 0 &&
+        now.st_dev == written->st_dev && now.st_ino == written->st_ino &&
+        now.st_ctim.tv_sec == written->st_ctim.tv_sec &&
+        now.st_ctim.tv_nsec == written->st_ctim.tv_nsec)
+        unlink(path);
+}
+
 void ready_forget(const struct ready *ready) {
-    if (ready->port_file)
-        unlink(ready->port_file);
-    if (ready->pid_file)
-        unlink(ready->pid_file);
+    forget_file(ready->port_file, &ready->port);
+    forget_file(ready->pid_file, &ready->pid);
 }
 
 // What the file says, at most so many bytes.

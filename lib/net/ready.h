@@ -5,6 +5,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "proto/proto.h"
 
@@ -14,12 +15,13 @@ struct ready {
     const char *port_file; // --port-file: the addresses, one a line; NULL: none
     const char *pid_file;  // --pid-file: the process's number
     int fd;                // --ready-fd: gets a newline, and is closed; below 0: none
+    struct stat port, pid; // the files as they were written, of ready_tell; {0}: none was
 };
 
 // Everything is bound. Each file appears complete, the port file after the pid file, and
 // the descriptor hears of it after both. STATUS_CANTCREATE, STATUS_IO.
 int ready_tell(struct ready *ready, const char *const *addresses, size_t count, struct error *err);
-// Removes the files, at the end.
+// Removes the files, at the end: those of a successor, which has written its own meanwhile, stay.
 void ready_forget(const struct ready *ready);
 
 // Addresses as a user writes them: one, or several with commas between them, or @FILE for the

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -281,7 +282,7 @@ static void begun(void *self) {
         return;
     }
     alone->port = (struct ready){.port_file = alone->port_file, .fd = -1};
-    ready_forget(&alone->port);
+    unlink(alone->port_file);
     if (open_listener(alone, &err) || tell_port(alone, &err)) {
         snprintf(text, sizeof text, "warning: adam-ctl cannot direct this run: %s", err.text);
         say(alone, text);

@@ -1,6 +1,7 @@
 // How a program says that it is there, and where.
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "../helper/tap.h"
@@ -64,6 +65,19 @@ int main(void) {
         CHECK_INT(&tap, ready_find("ps.port", 0, address, &count, &err), STATUS_USAGE);
         struct ready nowhere = {.port_file = "no/such/folder/x", .fd = -1};
         CHECK_INT(&tap, ready_tell(&nowhere, addresses, 1, &err), STATUS_CANTCREATE);
+    });
+    TEST(&tap, "at the end those of a successor stay, which say the same", {
+        struct ready before = {.port_file = "x.port", .fd = -1};
+        struct ready after = before;
+        CHECK_INT(&tap, ready_tell(&before, addresses, 1, &err), STATUS_OK);
+        CHECK_INT(&tap, ready_tell(&after, addresses, 1, &err), STATUS_OK);
+        ready_forget(&before);
+        CHECK_INT(&tap, access("x.port", F_OK), 0);
+        ready_forget(&after);
+        CHECK_INT(&tap, access("x.port", F_OK), -1);
+        CHECK(&tap, !mkfifo("x.port", 0600));
+        ready_forget(&after);
+        CHECK_INT(&tap, unlink("x.port"), 0);
     });
     TEST(&tap, "at the end the files go", {
         ready_forget(&ready);

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "member/place.h"
@@ -185,7 +186,7 @@ void doors_close(struct doors *doors, bool over) {
     listener_close(doors->listener);
     http_close(doors->http);
     if (doors->listener && over) {
-        ready_forget(&doors->port);
+        unlink(doors->port_file); // whichever controller has written it
         ready_forget(&doors->told);
     }
     doors->listener = NULL;
