@@ -59,13 +59,24 @@ static bool displace_one(struct talker *talker, uint64_t now) {
     return true;
 }
 
-// As many go as there are beyond those who may stay, and have not been told to go.
-static void make_room(struct talker *talker, uint64_t now) {
+// As many go as there are beyond those who may stay, and have not been told to go. False: nobody.
+static bool make_room(struct talker *talker, size_t places, uint64_t now) {
+    bool any = false;
     size_t stay = 0;
     for (size_t i = 0; i < talker->count; i++)
         stay += talker->callers[i]->state != CALLER_REFUSED;
-    while (stay > talker_places(talker) && displace_one(talker, now))
+    while (stay > places && displace_one(talker, now)) {
+        any = true;
         stay--;
+    }
+    return any;
+}
+
+// Where there are no descriptors one in four goes; nobody is accepted before they have left.
+static void spare_descriptors(struct talker *talker, uint64_t now) {
+    talker->rests = false;
+    if (atomic_exchange(&talker->lacks, false))
+        talker->rests = make_room(talker, talker->count - (talker->count + 3) / 4, now);
 }
 
 static void caller_comes(struct talker *talker, struct MHD_Connection *connection, void **context) {
@@ -122,7 +133,6 @@ void callers_sweep(struct talker *talker, double silence) {
     if (now - talker->swept < TURN)
         return;
     talker->swept = now;
-    talker->rests = false;
     for (size_t i = 0; i < talker->count; i++) {
         struct caller *caller = talker->callers[i];
         double most = caller->state == CALLER_REFUSED  ? FAREWELL
@@ -133,5 +143,6 @@ void callers_sweep(struct talker *talker, double silence) {
         else if (caller->state != CALLER_WAITS && (double)(now - caller->place.since) >= most)
             end_overdue(talker, caller);
     }
-    make_room(talker, now);
+    make_room(talker, talker_places(talker), now);
+    spare_descriptors(talker, now);
 }

@@ -97,6 +97,7 @@ struct talker {
     struct batcher *batcher; // without threads, of short requests; NULL: no request is short
     bool works;              // that has more to do
     bool rests;              // from accepting, which failed, until it has looked at its callers
+    atomic_bool lacks;       // accepting failed, of some talker: silent callers make room
     int wake;                // an eventfd, written when there is news for it
     atomic_bool resumed;     // connections go on, and it may not have heard of it
     struct caller *callers[CALLERS + CALLERS_BESIDE];

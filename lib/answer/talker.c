@@ -42,6 +42,14 @@ static bool may_accept(const struct talker *talker) {
            count <= atomic_load(&find_idlest(talker->service)->count);
 }
 
+// Silent callers of all talkers make room: who has the fewest accepts, and may have none.
+static void lack_descriptors(struct talker *talker) {
+    struct service *service = talker->service;
+    talker->rests = true;
+    for (int i = 0; i < service->talker_count; i++)
+        atomic_store(&service->talkers[i].lacks, true);
+}
+
 // False: there is none in line, or no descriptor for it.
 static bool accept_caller(struct talker *talker, int fd) {
     struct sockaddr_storage from;
@@ -50,7 +58,7 @@ static bool accept_caller(struct talker *talker, int fd) {
     if (caller >= 0)
         MHD_add_connection(talker->daemon, caller, (struct sockaddr *)&from, size);
     else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
-        talker->rests = true;
+        lack_descriptors(talker);
     return caller >= 0;
 }
 

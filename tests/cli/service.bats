@@ -246,6 +246,20 @@ END
     post 200 --max-time 40 --data-binary "@$picture"
 }
 
+@test "nor do silent callers keep others out who leave it no descriptors" {
+    local most threads
+    most=$(ulimit -S -n)
+    for threads in 1 4; do
+        ulimit -S -n 64
+        serve --patience 1h --threads "$threads"
+        ulimit -S -n "$most"
+        start python "$ROOT/tests/helper/service.py" crowd "$url" 200 >crowd
+        wait_for grep -q open crowd
+        post 200 --max-time 40 --data-binary "@$picture"
+        rm port crowd
+    done
+}
+
 @test "who has asked when it is stopped is answered, and it ends with 0" {
     local threads
     for threads in 1 4; do
