@@ -1,4 +1,6 @@
 // Who is connected, in which state, and for how long.
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,8 +122,18 @@ static bool caller_went(const struct caller *caller) {
            recv(caller->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-static void end_overdue(struct talker *talker, struct caller *caller) {
-    if (caller->state == CALLER_SENDS)
+// Whether bytes have come since the caller is silent: of a line or headers that do not end. The
+// system counts by ticks of its clock.
+static bool has_begun(const struct caller *caller, uint64_t now) {
+    enum { TICKS = 20 }; // milliseconds
+    struct tcp_info about = {0};
+    socklen_t size = sizeof about;
+    return getsockopt(caller->fd, IPPROTO_TCP, TCP_INFO, &about, &size) == 0 &&
+           about.tcpi_last_data_recv + TICKS < now - caller->place.since;
+}
+
+static void end_overdue(struct talker *talker, struct caller *caller, uint64_t now) {
+    if (caller->state == CALLER_SENDS || (caller->state == CALLER_SILENT && has_begun(caller, now)))
         caller_refuse(talker, caller, MHD_HTTP_REQUEST_TIMEOUT,
                       "the request did not arrive in time");
     else
@@ -141,7 +153,7 @@ void callers_sweep(struct talker *talker, double silence) {
         if (caller_went(caller))
             shutdown(caller->fd, SHUT_RDWR);
         else if (caller->state != CALLER_WAITS && (double)(now - caller->place.since) >= most)
-            end_overdue(talker, caller);
+            end_overdue(talker, caller, now);
     }
     make_room(talker, talker_places(talker), now);
     spare_descriptors(talker, now);

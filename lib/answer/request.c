@@ -23,38 +23,57 @@ char *error_text(const char *why) {
     return line;
 }
 
-static enum MHD_Result reply(struct service *service, struct MHD_Connection *connection, int code,
-                             const char *type, const char *text, size_t length,
-                             enum MHD_ResponseMemoryMode mode) {
-    struct MHD_Response *response =
-        MHD_create_response_from_buffer(length, (void *)(uintptr_t)text, mode);
+struct answer {
+    int code;
+    const char *type, *text;
+    size_t length;
+    enum MHD_ResponseMemoryMode mode;
+    const char *allow; // methods; NULL: they are not told
+};
+
+static enum MHD_Result reply(struct service *service, struct MHD_Connection *connection,
+                             const struct answer *answer) {
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        answer->length, (void *)(uintptr_t)answer->text, answer->mode);
     if (!response)
         return MHD_NO;
-    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, answer->type);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
-    if (code == MHD_HTTP_METHOD_NOT_ALLOWED)
-        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, "GET, HEAD, POST");
+    if (answer->allow)
+        MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, answer->allow);
     if (atomic_load(&service->ends))
         MHD_add_response_header(response, MHD_HTTP_HEADER_CONNECTION, "close");
-    enum MHD_Result result = MHD_queue_response(connection, (unsigned)code, response);
+    enum MHD_Result result = MHD_queue_response(connection, (unsigned)answer->code, response);
     MHD_destroy_response(response);
     if (result == MHD_YES)
-        figures_request(&service->figures, code);
+        figures_request(&service->figures, answer->code);
     return result;
+}
+
+// Of a text that stays.
+static enum MHD_Result reply_text(struct service *service, struct MHD_Connection *connection,
+                                  int code, const char *type, const char *text, size_t length) {
+    return reply(service, connection,
+                 &(struct answer){.code = code,
+                                  .type = type,
+                                  .text = text,
+                                  .length = length,
+                                  .mode = MHD_RESPMEM_PERSISTENT});
 }
 
 // Takes the text over; NULL: there was no memory for it.
 static enum MHD_Result reply_own(struct service *service, struct MHD_Connection *connection,
-                                 int code, const char *type, char *text) {
+                                 int code, const char *type, char *text, const char *allow) {
     if (!text)
-        return reply(service, connection, MHD_HTTP_SERVICE_UNAVAILABLE, TYPE_JSON, error_memory,
-                     strlen(error_memory), MHD_RESPMEM_PERSISTENT);
-    return reply(service, connection, code, type, text, strlen(text), MHD_RESPMEM_MUST_FREE);
-}
-
-static enum MHD_Result reply_error(struct service *service, struct MHD_Connection *connection,
-                                   int code, const char *why) {
-    return reply_own(service, connection, code, TYPE_JSON, error_text(why));
+        return reply_text(service, connection, MHD_HTTP_SERVICE_UNAVAILABLE, TYPE_JSON,
+                          error_memory, strlen(error_memory));
+    return reply(service, connection,
+                 &(struct answer){.code = code,
+                                  .type = type,
+                                  .text = text,
+                                  .length = strlen(text),
+                                  .mode = MHD_RESPMEM_MUST_FREE,
+                                  .allow = allow});
 }
 
 static int count_callers(const struct service *service) {
@@ -70,20 +89,35 @@ static enum MHD_Result reply_page(struct service *service, struct MHD_Connection
     size_t length;
     const char *page = page_text(&length);
     if (!strcmp(url, "/"))
-        return reply(service, connection, MHD_HTTP_OK, "text/html; charset=utf-8", page, length,
-                     MHD_RESPMEM_PERSISTENT);
+        return reply_text(service, connection, MHD_HTTP_OK, "text/html; charset=utf-8", page,
+                          length);
     if (!strcmp(url, "/healthz"))
-        return reply(service, connection, MHD_HTTP_OK, "text/plain", alive, sizeof alive - 1,
-                     MHD_RESPMEM_PERSISTENT);
-    if (!strcmp(url, "/metrics"))
-        return reply_own(service, connection, MHD_HTTP_OK, TYPE_METRICS,
-                         figures_text(&service->figures, predictor_passes(service->predictor),
-                                      count_callers(service)));
+        return reply_text(service, connection, MHD_HTTP_OK, "text/plain", alive, sizeof alive - 1);
+    return reply_own(service, connection, MHD_HTTP_OK, TYPE_METRICS,
+                     figures_text(&service->figures, predictor_passes(service->predictor),
+                                  count_callers(service)),
+                     NULL);
+}
+
+static bool is_page(const char *url) {
+    return !strcmp(url, "/") || !strcmp(url, "/healthz") || !strcmp(url, "/metrics");
+}
+
+// All but pictures for /predict.
+static enum MHD_Result reply_other(struct service *service, struct MHD_Connection *connection,
+                                   const char *url, const char *method) {
+    bool get = !strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD);
     if (!strcmp(url, "/predict"))
-        return reply_error(service, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-                           "send a picture by POST");
-    return reply_error(service, connection, MHD_HTTP_NOT_FOUND,
-                       "no such page: there are /predict, /metrics, /healthz and /");
+        return reply_own(service, connection, MHD_HTTP_METHOD_NOT_ALLOWED, TYPE_JSON,
+                         error_text("send a picture by POST"), MHD_HTTP_METHOD_POST);
+    if (!is_page(url))
+        return reply_own(service, connection, MHD_HTTP_NOT_FOUND, TYPE_JSON,
+                         error_text("no such page: there are /predict, /metrics, /healthz and /"),
+                         NULL);
+    if (!get)
+        return reply_own(service, connection, MHD_HTTP_METHOD_NOT_ALLOWED, TYPE_JSON,
+                         error_text("only GET and HEAD of this page"), "GET, HEAD");
+    return reply_page(service, connection, url);
 }
 
 // --- bodies ---------------------------------------------------------------------------
@@ -170,7 +204,6 @@ static enum MHD_Result end_request(struct MHD_Connection *connection, struct req
                                    const char *url, const char *method) {
     struct service *service = request->talker->service;
     bool post = !strcmp(method, MHD_HTTP_METHOD_POST), predict = !strcmp(url, "/predict");
-    bool get = !strcmp(method, MHD_HTTP_METHOD_GET) || !strcmp(method, MHD_HTTP_METHOD_HEAD);
     if (request->caller->state == CALLER_REFUSED)
         return MHD_NO;
     if (post && predict && !request->answered) {
@@ -179,14 +212,12 @@ static enum MHD_Result end_request(struct MHD_Connection *connection, struct req
     }
     caller_turns(request->caller, CALLER_TAKES);
     if (!request->answered)
-        return get ? reply_page(service, connection, url)
-                   : reply_error(service, connection, MHD_HTTP_METHOD_NOT_ALLOWED,
-                                 "only POST to /predict, and GET and HEAD of pages");
+        return reply_other(service, connection, url, method);
     char *text = request->text;
     request->text = NULL;
     if (text && request->code == MHD_HTTP_OK)
         figures_predicted(&service->figures, request->ask.count, clock_seconds() - request->began);
-    return reply_own(service, connection, request->code, TYPE_JSON, text);
+    return reply_own(service, connection, request->code, TYPE_JSON, text, NULL);
 }
 
 enum MHD_Result request_handle(void *self, struct MHD_Connection *connection, const char *url,

@@ -25,8 +25,13 @@ static int check_http_address(const char *option, const char *address, bool inse
     char tcp[PROTO_ADDRESS_MAX + 16];
     if (snprintf(tcp, sizeof tcp, "tcp://%s", address) >= (int)sizeof tcp)
         return error_set(err, STATUS_USAGE, "%s: the address is too long", option);
-    int status = address_check(tcp, false, insecure, err);
-    return status ? error_context(err, "%s %s", option, address) : STATUS_OK;
+    if (address_check(tcp, false, true, err))
+        return error_context(err, "%s %s", option, address);
+    if (!insecure && !address_is_local(tcp)) // and there is no TLS
+        return error_set(err, STATUS_USAGE,
+                         "%s %s can be reached from other machines: say --insecure", option,
+                         address);
+    return STATUS_OK;
 }
 
 static int listen_error(const char *option, const char *address, const char *why,

@@ -143,6 +143,20 @@ END
     refused 405 POST -X PUT -d abc
     url+=/nowhere
     refused 404 'no such page'
+    refused 404 'no such page' -d abc
+    refused 404 'no such page' -X PUT -d abc
+}
+
+@test "who uses another method is told those of the page" {
+    serve
+    # allowed METHOD PAGE: what the answer allows.
+    allowed() { curl -s --max-time 20 -o answer -D - -X "$1" "$url$2" | tr -d '\r' | awk '$1 == "HTTP/1.1" { print $2 } tolower($1) == "allow:" { $1 = ""; print $0 }' | paste -s -d ' '; }
+    [ "$(allowed GET /predict)" = '405  POST' ]
+    [ "$(curl -s -I "$url/predict" | tr -d '\r' | awk 'tolower($1) == "allow:" { print $2 }')" = POST ]
+    [ "$(allowed DELETE /predict)" = '405  POST' ]
+    [ "$(allowed POST /)" = '405  GET, HEAD' ]
+    [ "$(allowed PUT /metrics)" = '405  GET, HEAD' ]
+    [ "$(allowed PUT /none)" = 404 ]
 }
 
 # kilobytes NAME: of memory, as /proc/PID/status has them.
@@ -201,8 +215,12 @@ END
     run_ok caller slow "$url" nothing
     [[ $output == 408* ]]
     run_ok caller slow "$url" head
+    [[ $output == '408 {"error":"the request did not arrive in time"}' ]]
+    run_ok caller slow "$url" line
+    [[ $output == 408* ]]
+    run_ok caller slow "$url" silent
     [[ $output == 0* ]]
-    [ "$(figure 'requests_total{code="408"}')" -eq 2 ]
+    [ "$(figure 'requests_total{code="408"}')" -eq 4 ]
     post 200 --data-binary "@$picture"
 }
 
@@ -304,7 +322,8 @@ END
 
 @test "what is wrong with the command line is said" {
     run_status 2 adam-eval --model "$model" --listen http://0.0.0.0:0
-    [[ $stderr == *--insecure* ]]
+    [[ $stderr == *'0.0.0.0:0 can be reached from other machines: say --insecure'* ]]
+    [[ $stderr != *tls* ]]
     run_status 2 adam-eval --model "$model" --listen localhost:80
     [[ $stderr == *'give http://HOST:PORT'* ]]
     run_status 2 adam-eval --model "$model" --listen systemd

@@ -2,8 +2,9 @@
 
 service.py together URL FILE N [PID]  sends N pictures on as many connections; with a process, it is
                                       stopped meanwhile, and goes on when all are sent
-service.py slow URL WHAT              sends part of a request, then WHAT: nothing, or bytes for
-                                      'head' or 'body' one after the other; prints the answer
+service.py slow URL WHAT              sends part of a request, then WHAT: nothing, or bytes for 'line',
+                                      'head' or 'body' one after the other; or is silent from the
+                                      beginning; prints the answer
 service.py cut URL                    sends half of a body, and goes
 service.py crowd URL N                opens N connections that say nothing, prints "open", and keeps
                                       them until it is ended
@@ -64,11 +65,12 @@ def together(url, path, count, pid=None):
 
 def slow(url, what):
     sock = call(url)
-    sock.sendall(b"POST /predict HTTP/1.1\r\n" + (b"" if what == "head" else b"Content-Length: 100000\r\n\r\n"))
+    line, length = b"POST /predict HTTP/1.1\r\n", b"Content-Length: 100000\r\n\r\n"
+    sock.sendall({"silent": b"", "line": b"POST /", "head": line}.get(what, line + length))
     answers = []
     reader = threading.Thread(target=lambda: answers.append(answer(sock)))
     reader.start()
-    while reader.is_alive() and what != "nothing":
+    while reader.is_alive() and what not in ("nothing", "silent"):
         try:
             sock.sendall(b"X")
         except OSError:
