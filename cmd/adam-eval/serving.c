@@ -52,6 +52,7 @@ static struct service_config service_of(const struct evaluation *run) {
         .threads = (int)o->threads,
         .max_body = o->max_body < 0 ? MAX_BODY : (size_t)o->max_body,
         .patience = o->patience < 0 ? PATIENCE : o->patience,
+        .shared = option_is(o->network.listen, "systemd"),
         .stop = stop_requested,
     };
 }

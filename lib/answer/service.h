@@ -28,6 +28,7 @@ struct service_config {
     int threads;              // that predict
     size_t max_body;          // bytes of a request
     double patience;          // seconds for a request to arrive, and for its answer to be taken
+    bool shared;              // others have the socket, too, and take who is left in line
     bool (*stop)(void);       // asked ten times a second, and after a signal
 };
 

@@ -97,9 +97,11 @@ struct talker {
     struct batcher *batcher; // without threads, of short requests; NULL: no request is short
     bool works;              // that has more to do
     bool rests;              // from accepting, which failed, until it has looked at its callers
-    atomic_bool lacks;       // accepting failed, of some talker: silent callers make room
-    int wake;                // an eventfd, written when there is news for it
-    atomic_bool resumed;     // connections go on, and it may not have heard of it
+    bool closes;         // the socket, once nobody is in line: it is the last to hear of the end
+    double closed_by;    // clock_seconds, at the latest
+    atomic_bool lacks;   // accepting failed, of some talker: silent callers make room
+    int wake;            // an eventfd, written when there is news for it
+    atomic_bool resumed; // connections go on, and it may not have heard of it
     struct caller *callers[CALLERS + CALLERS_BESIDE];
     atomic_size_t count;
     uint64_t swept; // milliseconds, when

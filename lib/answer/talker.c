@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "answer/service_internal.h"
+#include "core/clock.h"
 #include "core/error.h"
 
 enum { HEAD_MOST = 32768 }; // bytes of memory for a request's line and headers
@@ -34,11 +35,15 @@ static struct talker *find_idlest(struct service *service) {
     return idlest;
 }
 
-// Whether the next caller is this one's: nobody has fewer, and there is room.
+// Whether the next caller is this one's: nobody has fewer, and there is room. At the end nobody
+// makes room.
 static bool may_accept(const struct talker *talker) {
     size_t count = atomic_load(&talker->count);
-    return !atomic_load(&talker->service->ends) && !talker->rests &&
-           count < share_of(talker, CALLERS + CALLERS_BESIDE) &&
+    if (talker->rests)
+        return false;
+    if (atomic_load(&talker->service->ends))
+        return talker->closes && count < talker_places(talker);
+    return count < share_of(talker, CALLERS + CALLERS_BESIDE) &&
            count <= atomic_load(&find_idlest(talker->service)->count);
 }
 
@@ -50,24 +55,31 @@ static void lack_descriptors(struct talker *talker) {
         atomic_store(&service->talkers[i].lacks, true);
 }
 
-// False: there is none in line, or no descriptor for it.
-static bool accept_caller(struct talker *talker, int fd) {
+enum accepted {
+    ACCEPTED,
+    NONE_IN_LINE,
+    FAILED, // for now
+};
+
+static enum accepted accept_caller(struct talker *talker, int fd) {
     struct sockaddr_storage from;
     socklen_t size = sizeof from;
     int caller = accept4(fd, (struct sockaddr *)&from, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (caller < 0 && errno == EAGAIN)
+        return NONE_IN_LINE;
     if (caller >= 0)
         MHD_add_connection(talker->daemon, caller, (struct sockaddr *)&from, size);
-    else if (errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+    else if (errno != ECONNABORTED && errno != EINTR)
         lack_descriptors(talker);
-    return caller >= 0;
+    return caller >= 0 ? ACCEPTED : FAILED;
 }
 
 static void accept_callers(struct talker *talker) {
-    bool any = true;
-    while (any && may_accept(talker))
-        any = accept_caller(talker, talker->service->fd);
+    enum accepted last = ACCEPTED;
+    while (last == ACCEPTED && may_accept(talker))
+        last = accept_caller(talker, talker->service->fd);
     struct talker *next = find_idlest(talker->service);
-    if (any && next != talker)
+    if (last == ACCEPTED && next != talker)
         talker_wake(next);
 }
 
@@ -109,12 +121,16 @@ static int take_turn(struct talker *talker, struct error *err) {
     return STATUS_OK;
 }
 
-// Nobody accepts callers any more, but those in line. A socket that others have, too, goes on
-// there.
+// Nobody accepts callers any more, but those in line, as there are places for them. A socket that
+// others have, too, goes on there, and so does the line.
 static void close_line(struct talker *talker) {
     struct service *service = talker->service;
-    while (accept_caller(talker, service->fd))
-        continue;
+    enum accepted last = ACCEPTED;
+    while (last == ACCEPTED && may_accept(talker))
+        last = accept_caller(talker, service->fd);
+    if (last != NONE_IN_LINE && !service->config.shared && clock_seconds() < talker->closed_by)
+        return;
+    talker->closes = false;
     close(service->fd);
     service->fd = -1;
 }
@@ -125,8 +141,8 @@ static void hear_end(struct talker *talker) {
     if (!atomic_exchange(&service->ends, true))
         for (int i = 0; i < service->talker_count; i++)
             talker_wake(&service->talkers[i]);
-    if (atomic_fetch_sub(&service->listening, 1) == 1)
-        close_line(talker);
+    talker->closes = atomic_fetch_sub(&service->listening, 1) == 1;
+    talker->closed_by = clock_seconds() + service->config.patience;
 }
 
 void talker_run(struct talker *talker) {
@@ -138,7 +154,9 @@ void talker_run(struct talker *talker) {
         callers_sweep(talker, patience);
     }
     hear_end(talker);
-    while (!status && atomic_load(&talker->count) > 0) {
+    while (!status && (talker->closes || atomic_load(&talker->count) > 0)) {
+        if (talker->closes)
+            close_line(talker);
         status = take_turn(talker, &talker->err);
         callers_sweep(talker, patience < FAREWELL ? patience : FAREWELL);
     }

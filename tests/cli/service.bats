@@ -289,6 +289,32 @@ END
     done
 }
 
+@test "more callers than there are places have asked when it is stopped, and all are answered" {
+    local threads
+    for threads in 1 4; do
+        serve --threads "$threads"
+        run_ok caller line "$url" "$picture" "$pid" 600
+        [ "$output" = 600 ]
+        wait "$pid"
+    done
+}
+
+@test "of a socket that others have, too, it leaves them to the next" {
+    run_ok caller queue "$picture" 600 adam-eval --model "$model" --listen systemd --threads 2 -q
+    [ "$output" = 600 ]
+}
+
+@test "a line that does not end keeps it for --patience at most" {
+    serve --patience 2s --threads 1
+    local server=$pid
+    kill -STOP "$server"
+    start python "$ROOT/tests/helper/service.py" crowd "$url" 900 >crowd
+    wait_for grep -q open crowd
+    kill "$server"
+    kill -CONT "$server"
+    wait "$server"
+}
+
 @test "a successor takes the socket over, and no request is lost" {
     run_ok caller handover "$picture" adam-eval --model "$model" --listen systemd --threads 4 -q
     [ "$output" = 'answered True lost 0' ]

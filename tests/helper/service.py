@@ -11,6 +11,10 @@ service.py crowd URL N                opens N connections that say nothing, prin
 service.py deaf URL N                 asks for the page N times, prints "asked", and never reads
 service.py last URL FILE PID          sends a picture to the process that is stopped, and SIGTERM;
                                       lets it go on, and prints the answer
+service.py line URL FILE PID N        the same of N callers, each on a connection: prints how many are
+                                      answered
+service.py queue FILE N COMMAND...    the same of a socket as systemd has it, and a successor that
+                                      begins when the first has ended
 service.py handover FILE COMMAND...   as systemd has it: one socket, a process of COMMAND, then
                                       another, while callers ask; prints how many were answered
 """
@@ -114,6 +118,48 @@ def last(url, path, pid):
     os.kill(int(pid), signal.SIGTERM)
     os.kill(int(pid), signal.SIGCONT)
     print(*answer(sock))
+
+
+def stop_behind(socks, path, pid):
+    """Requests wait in line when the process, which was stopped, hears of SIGTERM."""
+    for sock in socks:
+        sock.sendall(request(open(path, "rb").read()))
+    os.kill(int(pid), signal.SIGTERM)
+    os.kill(int(pid), signal.SIGCONT)
+
+
+def count_answered(socks):
+    count = 0
+    for sock in socks:
+        try:
+            count += answer(sock)[0] == 200
+        except OSError as error:
+            print(error)
+    return count
+
+
+def line(url, path, pid, count):
+    os.kill(int(pid), signal.SIGSTOP)
+    socks = [call(url) for _ in range(int(count))]
+    stop_behind(socks, path, pid)
+    print(count_answered(socks))
+
+
+def queue(path, count, *command):
+    listener = socket.create_server(("127.0.0.1", 0), backlog=1000)
+    url = "http://127.0.0.1:%d/" % listener.getsockname()[1]
+    first = start(listener, command)
+    sock = call(url)
+    sock.sendall(request(open(path, "rb").read()))
+    assert answer(sock)[0] == 200
+    first.send_signal(signal.SIGSTOP)
+    socks = [call(url) for _ in range(int(count))]
+    stop_behind(socks, path, first.pid)
+    assert first.wait() == 0
+    second = start(listener, command)
+    print(count_answered(socks))
+    second.terminate()
+    assert second.wait() == 0
 
 
 def start(listener, command):
