@@ -279,6 +279,34 @@ constants[0].data_type = TensorProto.DOUBLE; save(model(nodes, constants)) => 'w
 TABLE
 }
 
+@test "functions that differ from an activation only far from 0 are none" {
+    cat >script <<'PY'
+def clip(low, high):
+    nodes.insert(1, node("Clip", ["c", "low", "high"], ["l"], "bounds"))
+    nodes[2].input[0] = "l"
+    constants.extend(numpy_helper.from_array(numpy.float32(x), name)
+                     for name, x in (("low", low), ("high", high)))
+    return model(nodes, constants)
+PY
+    { cat script && echo 'nodes, constants = plain(); save(clip(-3.4e38, 3.4e38))'; } | graph
+    adam-ctl import net.onnx -o wide 2>said
+    [ "$(model_of wide | sed -n 2,3p)" = $'conv first maps=4 kernel=3\nsoftmax last units=5' ]
+    graph <<'PY'
+nodes, constants = plain()
+nodes[1:1] = [node("Exp", ["c"], ["e"]), node("Add", ["e", "one"], ["g"]), node("Log", ["g"], ["l"])]
+nodes[4].input[0] = "l"
+constants.append(numpy_helper.from_array(numpy.float32(1), "one"))
+save(model(nodes, constants))
+PY
+    adam-ctl import net.onnx -o large 2>said
+    [[ $(model_of large) = *"conv first maps=4 kernel=3 act=softplus"* ]]
+    refused <<TABLE
+$(while read -r bounds; do
+        echo "exec(open('script').read()); save(clip($bounds)) => none of the activations"
+    done <<<$'0, 12\n-15, 15\n0, 2e29\n-1e5, 3.4e38\n-3.4e38, 99')
+TABLE
+}
+
 @test "a graph that does not fit together is named, too" {
     refused <<'TABLE'
 nodes.reverse(); save(model(nodes, constants)) => node 'last' | which nothing before
