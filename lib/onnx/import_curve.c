@@ -97,6 +97,15 @@ static int read_bound(struct importing *im, const Onnx__NodeProto *node, size_t 
     return STATUS_OK;
 }
 
+// Gelu by erf, not by what comes near to it.
+static int check_exact(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
+    const char *way = import_word(im, node, "approximate");
+    return !*way || !strcmp(way, "none")
+               ? STATUS_OK
+               : error_set(err, STATUS_DATA, "approximate=\"%s\" is not supported: \"none\" is",
+                           way);
+}
+
 static int read_numbers(struct importing *im, const Onnx__NodeProto *node, struct numbers *n,
                         struct error *err) {
     bool hard = !strcmp(node->op_type, "HardSigmoid");
@@ -106,7 +115,9 @@ static int read_numbers(struct importing *im, const Onnx__NodeProto *node, struc
         int status = read_bound(im, node, 1, "min", &n->a, err);
         return status ? status : read_bound(im, node, 2, "max", &n->b, err);
     }
-    int status = import_real(node, "alpha", &n->a, err);
+    int status = check_exact(im, node, err);
+    if (!status)
+        status = import_real(node, "alpha", &n->a, err);
     return status ? status : import_real(node, "beta", &n->b, err);
 }
 

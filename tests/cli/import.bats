@@ -272,6 +272,7 @@ save(model(nodes, constants, takes=("N", 3, 8))) => samples x channels
 nodes[1] = node("Flatten", ["c"], ["f"], "flat", axis=2); save(model(nodes, constants)) => 'flat' | axis 2
 nodes[1] = node("Flatten", ["x"], ["f"], "flat"); nodes[0].output[0] = "y2"; save(model(nodes, constants, gives=["y2"], takes=("N", 2, 8, 8))) => kernels
 nodes.insert(1, node("Exp", ["c"], ["e"], "grows")); nodes[2].input[0] = "e"; save(model(nodes, constants)) => node 'flat' | none of the activations
+nodes.insert(1, node("Gelu", ["c"], ["e"], "near", approximate="tanh")); nodes[2].input[0] = "e"; save(model(nodes, constants, opset=20)) => node 'near', Gelu of operator set 20 | approximate="tanh"
 nodes.insert(1, node("Mul", ["c", "b"], ["e"], "scaled")); nodes[2].input[0] = "e"; save(model(nodes, constants)) => node 'scaled'
 nodes.append(node("Softmax", ["y"], ["s"])); nodes.append(node("Relu", ["s"], ["r"])); save(model(nodes, constants, gives=["r"])) => only at the end
 constants[0].data_location = TensorProto.EXTERNAL; save(model(nodes, constants)) => 'w' | external data
