@@ -174,7 +174,7 @@ struct shape import_out(const struct importing *im, const struct value *value);
 
 typedef int importer(struct importing *im, const Onnx__NodeProto *node, struct error *err);
 importer import_conv, import_pool, import_global_pool, import_reduce_mean, import_gemm,
-    import_matmul, import_softmax, import_same, import_pad, import_constant;
+    import_matmul, import_softmax, import_same, import_dropout, import_pad, import_constant;
 importer import_lrn, import_batchnorm, import_instance_norm, import_group_norm, import_layer_norm;
 importer import_flatten, import_reshape, import_squeeze, import_unsqueeze, import_shape_of,
     import_gather, import_concat, import_cast;
@@ -189,6 +189,9 @@ bool import_takes_scale(struct importing *im, const Onnx__NodeProto *node,
 // Multiplies each map by a number of its own, or adds one, as a layer.
 int import_each_map(struct importing *im, const Onnx__NodeProto *node, const struct value *value,
                     const Onnx__TensorProto *tensor, struct error *err);
+
+// The error of a node that learns as the graph is run.
+int import_refuse_training(struct error *err);
 
 // Adds layers, or more to what is known of values. STATUS_DATA.
 int import_node(struct importing *im, const Onnx__NodeProto *node, struct error *err);

@@ -499,6 +499,25 @@ int import_same(struct importing *im, const Onnx__NodeProto *node, struct error 
     return STATUS_OK;
 }
 
+// One truth value.
+static bool is_false(const Onnx__TensorProto *tensor) {
+    if (tensor->data_type != ONNX__TENSOR_PROTO__DATA_TYPE__BOOL)
+        return false;
+    return tensor->has_raw_data ? tensor->raw_data.len == 1 && !tensor->raw_data.data[0]
+                                : tensor->n_int32_data == 1 && !tensor->int32_data[0];
+}
+
+// Nothing outside training.
+int import_dropout(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
+    struct value *training;
+    int status = import_operand(im, node, 2, &training, err);
+    if (status)
+        return status;
+    if (training && !(training->kind == VALUE_TENSOR && is_false(training->tensor)))
+        return import_refuse_training(err);
+    return import_same(im, node, err);
+}
+
 // PyTorch writes one of zeros before each average pool.
 int import_pad(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
     const int64_t *pads;

@@ -32,7 +32,7 @@ static const struct row {
     {"Constant", import_constant, 0, 0, "value value_float value_floats value_int value_ints"},
     {"Conv", import_conv, 2, 3, "auto_pad dilations group kernel_shape pads strides"},
     {"Div", import_binary, 2, 2, ""},
-    {"Dropout", import_same, 1, 3, "ratio seed"},
+    {"Dropout", import_dropout, 1, 3, "ratio seed"},
     {"Elu", import_unary, 1, 1, "alpha"},
     {"Erf", import_unary, 1, 1, ""},
     {"Exp", import_unary, 1, 1, ""},

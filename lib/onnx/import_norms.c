@@ -70,15 +70,27 @@ static int read_epsilon(struct importing *im, const Onnx__NodeProto *node, const
 
 // --- of several samples -------------------------------------------------------------------
 
+int import_refuse_training(struct error *err) {
+    return error_set(err, STATUS_DATA,
+                     "training_mode=1 is not supported: export the model in its mode of "
+                     "evaluation");
+}
+
+// Before operator set 14 that was what said that it is in training.
+static bool gives_statistics(const struct importing *im, const Onnx__NodeProto *node) {
+    for (size_t i = 1; im->opset < 14 && i < node->n_output; i++)
+        if (*node->output[i])
+            return true;
+    return false;
+}
+
 static int read_momentum(struct importing *im, const Onnx__NodeProto *node, const char **key,
                          struct error *err) {
     int64_t training = 0;
     double momentum = 0.9;
     int status = import_int(node, "training_mode", &training, err);
-    if (!status && training)
-        status = error_set(err, STATUS_DATA,
-                           "training_mode=1 is not supported: export the model in "
-                           "its mode of evaluation");
+    if (!status && (training || gives_statistics(im, node)))
+        status = import_refuse_training(err);
     if (!status)
         status = import_real(node, "momentum", &momentum, err);
     bool moves = momentum >= 0 && momentum < 0.999999;

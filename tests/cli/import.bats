@@ -308,6 +308,46 @@ $(while read -r bounds; do
 TABLE
 }
 
+@test "a graph in its mode of training is refused" {
+    cat >norm <<'PY'
+def norm(opset, outputs, **more):
+    nodes.insert(1, node("BatchNormalization", ["c", *"stmq"], outputs, "norm", **more))
+    nodes[2].input[0] = "n"
+    constants.extend(floats(name, 4) for name in "stm")
+    constants.append(numpy_helper.from_array(numpy.ones(4, numpy.float32), "q"))
+    save(model(nodes, constants, opset=opset))
+def drop(*tensors):
+    nodes.insert(1, node("Dropout", ["c", "", *[t.name for t in tensors]], ["n"], "drop"))
+    nodes[2].input[0] = "n"
+    save(model(nodes, [*constants, *tensors]))
+def truth(value, raw):
+    if raw:
+        return numpy_helper.from_array(numpy.array(value), "t")
+    return helper.make_tensor("t", TensorProto.BOOL, [], [value])
+PY
+    refused <<'TABLE'
+exec(open("norm").read()); norm(11, ["n", "a2", "a3", "a4", "a5"]) => node 'norm', BatchNormalization of operator set 11 | training_mode=1 is not supported
+exec(open("norm").read()); norm(13, ["n", "", "", "a4"]) => node 'norm' | training_mode=1
+exec(open("norm").read()); norm(14, ["n", "a2", "a3"], training_mode=1) => node 'norm' | training_mode=1
+exec(open("norm").read()); drop(truth(True, True)) => node 'drop', Dropout of operator set 13 | training_mode=1
+exec(open("norm").read()); drop(truth(True, False)) => node 'drop' | training_mode=1
+exec(open("norm").read()); drop(floats("t", 1)) => node 'drop' | training_mode=1
+TABLE
+    local script n=0
+    while read -r script; do
+        { cat norm && echo "nodes, constants = plain(); $script"; } | graph
+        adam-ctl import net.onnx -o "kept$n" 2>said
+        n=$((n + 1))
+    done <<'SCRIPTS'
+norm(11, ["n", "", "", "", ""])
+norm(14, ["n"], training_mode=0)
+drop(truth(False, True))
+drop(truth(False, False))
+drop()
+SCRIPTS
+    [ "$n" -eq 5 ]
+}
+
 @test "a graph that does not fit together is named, too" {
     refused <<'TABLE'
 nodes.reverse(); save(model(nodes, constants)) => node 'last' | which nothing before
