@@ -179,6 +179,12 @@ static int combine_tensor(struct importing *im, const Onnx__NodeProto *node,
                           struct error *err) {
     const struct value *value = operands[0] ? operands[0] : operands[1];
     bool single = import_tensor_count(tensor) == 1;
+    size_t rank = import_rank(value);
+    if (tensor->n_dims > rank)
+        return error_set(err, STATUS_DATA,
+                         "a constant of %zu dimensions makes more of the %zu of "
+                         "'%.100s'",
+                         tensor->n_dims, rank, value->name);
     if (value->rows && !single)
         return error_set(err, STATUS_DATA,
                          "'%.100s' is split into %d rows: only one number is "

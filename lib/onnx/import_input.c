@@ -97,12 +97,12 @@ int import_input(struct importing *im, struct error *err) {
 
 // --- operations in the graph --------------------------------------------------------------
 
-// By channel: one number, or C x 1 x 1 behind dimensions of 1.
-static int read_channels(const Onnx__TensorProto *tensor, int channels, double *values,
-                         struct error *err) {
-    size_t count = import_tensor_count(tensor), rank = tensor->n_dims;
-    bool each = count == (size_t)channels && rank >= 3 && tensor->dims[rank - 3] == channels;
-    if (count != 1 && !each)
+// By channel: one number, or one for each.
+static int read_channels(const struct importing *im, const struct value *value,
+                         const Onnx__TensorProto *tensor, double *values, struct error *err) {
+    size_t count = import_tensor_count(tensor);
+    int channels = import_out(im, value).c;
+    if (count != 1 && !import_is_of_maps(im, value, tensor))
         return error_set(err, STATUS_DATA,
                          "of the input it is supported with a number, or one for each channel");
     for (int c = 0; c < channels; c++)
@@ -138,7 +138,7 @@ int import_scale(struct importing *im, const Onnx__NodeProto *node, const struct
     double *numbers = keep_room(&im->keep, (size_t)channels, sizeof *numbers);
     if (value->shared || value->readers > 1)
         return error_set(err, STATUS_DATA, "the input is also read as it is");
-    int status = numbers ? read_channels(tensor, channels, numbers, err) : error_nomem(err);
+    int status = numbers ? read_channels(im, value, tensor, numbers, err) : error_nomem(err);
     if (!status)
         status = make_channels(im, channels, err);
     if (status)

@@ -112,6 +112,8 @@ int import_collect_values(struct importing *im, struct error *err);
 struct value *import_find_value(struct importing *im, const char *name); // or NULL
 // What the node gives; import_node has seen that it is there.
 struct value *import_result(struct importing *im, const Onnx__NodeProto *node);
+// The dimensions of what a layer gives, with that of the samples.
+size_t import_rank(const struct value *value);
 // The i-th input of a node; *value is NULL where it is left out. STATUS_DATA: nothing gives it.
 int import_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,
                    struct value **value, struct error *err);

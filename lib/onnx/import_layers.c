@@ -394,6 +394,18 @@ int import_reduce_mean(struct importing *im, const Onnx__NodeProto *node, struct
 
 // --- dense layers -------------------------------------------------------------------------
 
+// One for each unit, in the last dimension, of at most samples x units.
+static int check_biases(const Onnx__TensorProto *biases, int64_t units, struct error *err) {
+    int status = import_check_count(biases, units, err);
+    if (status || !biases || biases->n_dims == 0)
+        return status;
+    return biases->n_dims <= 2 && biases->dims[biases->n_dims - 1] == units
+               ? STATUS_OK
+               : error_set(err, STATUS_DATA,
+                           "'%.100s' is not a number for each of %" PRId64 " units",
+                           biases->name ? biases->name : "", units);
+}
+
 // What follows the layer's name is its weights'.
 static int add_dense(struct importing *im, const Onnx__NodeProto *node, const struct value *x,
                      struct source weights, struct source biases, struct error *err) {
@@ -410,7 +422,7 @@ static int add_dense(struct importing *im, const Onnx__NodeProto *node, const st
                          shape_size(in));
     int status = import_shape(&out, units, 1, 1, err);
     if (!status)
-        status = import_check_count(biases.tensor, units, err);
+        status = check_biases(biases.tensor, units, err);
     if (!status)
         status = import_draft(im, node, "dense", x, &draft, err);
     if (status)

@@ -189,6 +189,30 @@ int import_group_norm(struct importing *im, const Onnx__NodeProto *node, struct 
     return status ? status : add_groups(im, node, x, (int)groups, tensors, err);
 }
 
+// Dimensions of 1 may stand before them.
+static bool is_of_values(const Onnx__TensorProto *tensor, struct shape shape) {
+    size_t rank = tensor->n_dims;
+    return rank >= 3 && import_tensor_count(tensor) == shape_size(shape) &&
+           tensor->dims[rank - 3] == shape.c && tensor->dims[rank - 2] == shape.h &&
+           tensor->dims[rank - 1] == shape.w;
+}
+
+// Whether it is left out, or has a number for each value of a sample in the sample's order.
+static int check_sample(const struct importing *im, const struct value *x,
+                        const Onnx__TensorProto *tensor, struct error *err) {
+    struct shape shape = import_out(im, x);
+    int status = import_check_count(tensor, (int64_t)shape_size(shape), err);
+    if (status || !tensor)
+        return status;
+    size_t rank = tensor->n_dims;
+    bool fits = x->flat ? rank > 0 && (size_t)tensor->dims[rank - 1] == shape_size(shape)
+                        : is_of_values(tensor, shape);
+    return fits && rank <= import_rank(x)
+               ? STATUS_OK
+               : error_set(err, STATUS_DATA, "'%.100s' has not the shape of a sample",
+                           tensor->name ? tensor->name : "");
+}
+
 int import_layer_norm(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
     struct value *x;
     struct draft *draft;
@@ -208,7 +232,9 @@ int import_layer_norm(struct importing *im, const Onnx__NodeProto *node, struct 
     if (!status)
         status = import_tensor_operand(im, node, 2, 0, &shifts, err);
     if (!status)
-        status = import_check_count(shifts, values, err);
+        status = check_sample(im, x, scales[0], err);
+    if (!status)
+        status = check_sample(im, x, shifts, err);
     if (!status)
         status = read_epsilon(im, node, &epsilon, err);
     if (!status)
@@ -222,14 +248,6 @@ int import_layer_norm(struct importing *im, const Onnx__NodeProto *node, struct 
 }
 
 // --- scales and shifts that follow ----------------------------------------------------------
-
-// Dimensions of 1 may stand before them.
-static bool is_of_values(const Onnx__TensorProto *tensor, struct shape shape) {
-    size_t rank = tensor->n_dims;
-    return rank >= 3 && import_tensor_count(tensor) == shape_size(shape) &&
-           tensor->dims[rank - 3] == shape.c && tensor->dims[rank - 2] == shape.h &&
-           tensor->dims[rank - 1] == shape.w;
-}
 
 bool import_is_of_maps(const struct importing *im, const struct value *value,
                        const Onnx__TensorProto *tensor) {

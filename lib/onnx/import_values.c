@@ -98,6 +98,10 @@ struct value *import_result(struct importing *im, const Onnx__NodeProto *node) {
     return import_find_value(im, node->output[0]);
 }
 
+size_t import_rank(const struct value *value) {
+    return value->flat ? 2 : value->rows ? 3 : 4;
+}
+
 // --- inputs of nodes ----------------------------------------------------------------------
 
 int import_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,

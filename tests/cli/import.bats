@@ -363,6 +363,16 @@ constants[2] = floats("v", 5, 143); save(model(nodes, constants)) => 143 values 
 constants[1] = floats("b", 3); save(model(nodes, constants)) => 'b' has 3 values, not 4
 constants[0] = numpy_helper.from_array(numpy.full((4, 3, 3, 3), numpy.nan, numpy.float32), "w"); save(model(nodes, constants)) => 'w' has values that are not finite
 nodes[0].attribute.append(helper.make_attribute("group", 2)); save(model(nodes, constants)) => 2 groups
+constants[3] = floats("a", 5, 1); save(model(nodes, constants, (5, 3, 8, 8))) => node 'last' | 'a' is not a number for each of 5 units
+constants[3] = floats("a", 1, 1, 5); save(model(nodes, constants)) => node 'last' | 'a' is not a number
+nodes.insert(0, node("Mul", ["x", "s"], ["z"], "scaled")); nodes[1].input[0] = "z"; constants.append(floats("s", 1, 1, 3, 1, 1)); save(model(nodes, constants)) => node 'scaled' | of 5 dimensions makes more of the 4 of 'x'
+nodes.insert(0, node("Mul", ["x", "s"], ["z"], "scaled")); nodes[1].input[0] = "z"; constants.append(floats("s", 1, 1, 1, 1, 1)); save(model(nodes, constants)) => node 'scaled' | of 5 dimensions
+nodes[0:2] = [node("Mul", ["x", "s"], ["f"], "scaled")]; constants.append(floats("s", 144, 1, 1)); save(model(nodes, constants, (144, 144))) => node 'scaled' | of 3 dimensions makes more of the 2 of 'x'
+nodes[0:2] = [node("Flatten", ["x"], ["z"]), node("Mul", ["z", "s"], ["f"], "scaled")]; constants += [floats("s", 4, 1)]; save(model(nodes, constants, (4, 4, 6, 6))) => node 'scaled' | one for each channel
+nodes.insert(2, node("Add", ["f", "s"], ["z"], "more")); nodes[3].input[0] = "z"; constants.append(floats("s", 1, 1, 144)); save(model(nodes, constants)) => node 'more' | of 3 dimensions
+nodes.append(node("Add", ["y", "s"], ["z"], "more")); constants.append(floats("s", 1, 1, 5)); save(model(nodes, constants, gives="z")) => node 'more' | of 3 dimensions
+nodes.insert(1, node("LayerNormalization", ["c", "s", "t"], ["g"], "norm", axis=1)); nodes[2].input[0] = "g"; constants += [floats("s", 4, 6, 6), floats("t", 6, 6, 4)]; save(model(nodes, constants, opset=17)) => node 'norm' | 't' has not the shape of a sample
+nodes.insert(2, node("LayerNormalization", ["f", "s"], ["g"], "norm")); nodes[3].input[0] = "g"; constants.append(floats("s", 144, 1)); save(model(nodes, constants, opset=17)) => node 'norm' | 's' has not the shape of a sample
 nodes[1] = node("Add", ["c", "x"], ["f"], "sum"); save(model(nodes, constants)) => 'sum' | of two shapes
 save(model(nodes, constants, takes=("N", 2**20, 2**20, 1))) => no shape
 TABLE
