@@ -232,6 +232,8 @@ int import_binary(struct importing *im, const Onnx__NodeProto *node, struct erro
         return combine_tensor(im, node, operands, tensor, err);
     if (operands[0]->rows != operands[1]->rows)
         return error_set(err, STATUS_DATA, "one of its inputs is split into rows");
+    if (operands[0]->flat != operands[1]->flat)
+        return error_set(err, STATUS_DATA, "one of its inputs is flat, the other is not");
     if (operands[0]->layer == operands[1]->layer && (operands[0]->curve || operands[1]->curve))
         return combine_curves(im, node, operands, 0, err);
     return *node->op_type == 'A'

@@ -373,6 +373,8 @@ nodes.insert(2, node("Add", ["f", "s"], ["z"], "more")); nodes[3].input[0] = "z"
 nodes.append(node("Add", ["y", "s"], ["z"], "more")); constants.append(floats("s", 1, 1, 5)); save(model(nodes, constants, gives="z")) => node 'more' | of 3 dimensions
 nodes.insert(1, node("LayerNormalization", ["c", "s", "t"], ["g"], "norm", axis=1)); nodes[2].input[0] = "g"; constants += [floats("s", 4, 6, 6), floats("t", 6, 6, 4)]; save(model(nodes, constants, opset=17)) => node 'norm' | 't' has not the shape of a sample
 nodes.insert(2, node("LayerNormalization", ["f", "s"], ["g"], "norm")); nodes[3].input[0] = "g"; constants.append(floats("s", 144, 1)); save(model(nodes, constants, opset=17)) => node 'norm' | 's' has not the shape of a sample
+nodes[1:] = [node("GlobalAveragePool", ["c"], ["g"]), node("Flatten", ["g"], ["f"]), node("Sigmoid", ["f"], ["s"]), node("Mul", ["g", "s"], ["y"], "gate")]; save(model(nodes, constants, (1, 3, 8, 8))) => node 'gate' | one of its inputs is flat, the other is not
+nodes[1:] = [node("GlobalAveragePool", ["c"], ["g"]), node("Flatten", ["g"], ["f"]), node("Add", ["g", "f"], ["y"], "sum")]; save(model(nodes, constants, (1, 3, 8, 8))) => node 'sum' | one of its inputs is flat
 nodes[1] = node("Add", ["c", "x"], ["f"], "sum"); save(model(nodes, constants)) => 'sum' | of two shapes
 save(model(nodes, constants, takes=("N", 2**20, 2**20, 1))) => no shape
 TABLE
