@@ -43,7 +43,7 @@ _adam_ctl() {
     import:--ops) return ;;
     import:--shape) return ;;
     import:--classes) offer -f; return ;;
-    import:--scores) offer -W 'softmax logistic'; return ;;
+    import:--scores) offer -W 'softmax logistic linear'; return ;;
     plot:--output | plot:-o) offer -f; return ;;
     plot:--x | plot:-x) offer -W 'both epoch time'; return ;;
     plot:--range) offer_key 'loss accuracy rate staleness'; return ;;

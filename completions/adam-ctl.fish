@@ -72,7 +72,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from import' -s f -l force -d 'r
 complete -c adam-ctl -n '__fish_seen_subcommand_from import' -l ops -x -d 'operations that make of a picture what the graph takes'
 complete -c adam-ctl -n '__fish_seen_subcommand_from import' -l shape -x -d 'of what it takes, where the file leaves that open'
 complete -c adam-ctl -n '__fish_seen_subcommand_from import' -l classes -r -F -d 'names of the classes'
-complete -c adam-ctl -n '__fish_seen_subcommand_from import' -l scores -x -a 'softmax logistic' -d 'what makes scores of the output'
+complete -c adam-ctl -n '__fish_seen_subcommand_from import' -l scores -x -a 'softmax logistic linear' -d 'what makes scores of the output'
 complete -c adam-ctl -n '__fish_seen_subcommand_from import' -s h -l help -d 'print this text'
 complete -c adam-ctl -n '__fish_seen_subcommand_from import' -s V -l version -d 'print the version and the processor features in use'
 complete -c adam-ctl -n '__fish_seen_subcommand_from import' -F

@@ -21,9 +21,15 @@ static int save(const struct checkpoint *checkpoint, const struct import_options
     return status ? status : checkpoint_save(checkpoint, options->out, 0, err);
 }
 
-static void say_guess(const char *ops) {
-    talk_note(PROGRAM, "the file does not say how pictures become its input; assumed: --ops '%s'",
-              ops);
+static void say_guess(const struct import_guess *guess) {
+    if (guess->ops)
+        talk_note(PROGRAM,
+                  "the file does not say how pictures become its input; assumed: --ops '%s'",
+                  guess->ops);
+    if (guess->scores)
+        talk_note(PROGRAM,
+                  "the file does not say what makes scores of its output; assumed: --scores %s",
+                  guess->scores);
 }
 
 static int import(const struct subcommand *subcommand, const char *path,
@@ -34,14 +40,14 @@ static int import(const struct subcommand *subcommand, const char *path,
                                      .scores = options->scores,
                                      .classes = options->classes ? classes : NULL};
     struct checkpoint checkpoint;
-    char *guess;
+    struct import_guess guess;
     int status = onnx_import(&checkpoint, path, &wish, &guess, err);
     checkpoint.command = subcommand->typed;
     if (!status)
         status = save(&checkpoint, options, err);
-    if (!status && guess)
-        say_guess(guess);
-    free(guess);
+    if (!status)
+        say_guess(&guess);
+    free(guess.ops);
     checkpoint_free(&checkpoint);
     return status;
 }
@@ -61,7 +67,7 @@ static int run_import(const struct subcommand *subcommand, char **operands, int 
 }
 
 size_t import_subcommands(struct subcommand *subcommands, struct import_options *options) {
-    static const char *const scores[] = {"softmax", "logistic", NULL};
+    static const char *const scores[] = {"softmax", "logistic", "linear", NULL};
     const struct option_row rows[] = {
         TEXT('o', "out", "DIR", &options->out, NULL, "folder for the checkpoint"),
         FLAG('f', "force", &options->force, "replace a run in that folder"),

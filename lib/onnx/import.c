@@ -55,9 +55,21 @@ static int walk(struct importing *im, const Onnx__ModelProto *model, struct erro
 
 // --- its end ------------------------------------------------------------------------------
 
+// So adam-ctl export writes an output layer that gives numbers.
+static bool was_linear(const struct importing *im) {
+    for (size_t i = 0; im->ours && i < im->graph->n_node; i++) {
+        const Onnx__NodeProto *node = im->graph->node[i];
+        if (!strcmp(node->output[0], im->end))
+            return !strcmp(node->op_type, "Identity");
+    }
+    return false;
+}
+
 static int check_scores(struct importing *im, const char **type, struct error *err) {
     const char *wished = im->wish->scores;
-    *type = im->scores ? im->scores : wished ? wished : "softmax";
+    bool linear = was_linear(im);
+    *type = im->scores ? im->scores : wished ? wished : linear ? "linear" : "softmax";
+    im->guessed_scores = im->scores || wished || linear ? NULL : *type;
     if (wished && strcmp(wished, *type) != 0)
         return error_set(err, STATUS_DATA, "--scores %s: the graph ends with the scores of %s",
                          wished, *type);
@@ -179,7 +191,8 @@ static int make_checkpoint(struct importing *im, const Onnx__ModelProto *model,
 }
 
 static int import_model(struct importing *im, const Onnx__ModelProto *model,
-                        struct checkpoint *checkpoint, char **note, struct error *err) {
+                        struct checkpoint *checkpoint, struct import_guess *guess,
+                        struct error *err) {
     const char *ops = "";
     char *text = NULL;
     bool guessed = false;
@@ -193,25 +206,26 @@ static int import_model(struct importing *im, const Onnx__ModelProto *model,
     if (!status)
         status = make_checkpoint(im, model, checkpoint, text, err);
     free(text);
-    if (!status && guessed && note && !(*note = mem_string(ops)))
+    if (!status && guessed && !(guess->ops = mem_string(ops)))
         return error_nomem(err);
+    guess->scores = im->guessed_scores;
     return status;
 }
 
 int onnx_import_bytes(struct checkpoint *checkpoint, const char *name, const void *bytes,
-                      size_t size, const struct import_wish *wish, char **note, struct error *err) {
+                      size_t size, const struct import_wish *wish, struct import_guess *guess,
+                      struct error *err) {
     Onnx__ModelProto *model;
     struct importing im = {.path = name, .wish = wish};
     *checkpoint = (struct checkpoint){.model = NULL};
-    if (note)
-        *note = NULL;
+    *guess = (struct import_guess){.ops = NULL};
     int status = import_unpack(&model, name, bytes, size, err);
     if (status)
         return status;
     im.graph = model->graph;
     im.ours = model->producer_name && !strcmp(model->producer_name, "adam");
     im.drafts = mem_zeroed(IMPORT_LAYERS + 2, sizeof *im.drafts);
-    status = im.drafts ? import_model(&im, model, checkpoint, note, err) : error_nomem(err);
+    status = im.drafts ? import_model(&im, model, checkpoint, guess, err) : error_nomem(err);
     free(im.drafts);
     keep_free(&im.keep);
     onnx__model_proto__free_unpacked(model, NULL);
@@ -219,15 +233,14 @@ int onnx_import_bytes(struct checkpoint *checkpoint, const char *name, const voi
 }
 
 int onnx_import(struct checkpoint *checkpoint, const char *path, const struct import_wish *wish,
-                char **note, struct error *err) {
+                struct import_guess *guess, struct error *err) {
     struct map map;
     *checkpoint = (struct checkpoint){.model = NULL};
-    if (note)
-        *note = NULL;
+    *guess = (struct import_guess){.ops = NULL};
     int status = map_open(&map, path, err);
     if (status)
         return status;
-    status = onnx_import_bytes(checkpoint, path, map.data, map.size, wish, note, err);
+    status = onnx_import_bytes(checkpoint, path, map.data, map.size, wish, guess, err);
     map_close(&map);
     return status;
 }

@@ -91,9 +91,10 @@ struct importing {
     size_t value_count;
     struct draft *drafts; // the input first
     int draft_count;
-    bool ours;          // adam wrote the file
-    const char *end;    // the name of what the graph gives
-    const char *scores; // the operator that makes scores at its end; NULL: none
+    bool ours;                  // adam wrote the file
+    const char *end;            // the name of what the graph gives
+    const char *scores;         // the operator that makes scores at its end; NULL: none
+    const char *guessed_scores; // NULL: they are said
     double *factor,
         *summand; // by channel: what the graph itself does with its input; NULL: nothing
 };

@@ -46,9 +46,10 @@ static int stand_in(const struct importing *im, int i) {
     return i;
 }
 
-// An activation alone behind a layer becomes a key of its.
+// An activation alone behind a layer becomes a key of its. The last is the output, which is none
+// even where it is called linear.
 static void join_activations(struct importing *im) {
-    for (int i = 1; i < im->draft_count; i++) {
+    for (int i = 1; i < im->draft_count - 1; i++) {
         struct draft *draft = &im->drafts[i];
         int below = draft->used ? stand_in(im, draft->from[0]) : 0;
         struct draft *layer = &im->drafts[below];

@@ -200,6 +200,54 @@ PY
     grep -q '"ant", *"bee"' again.onnx
 }
 
+@test "numbers that were exported are numbers here, too, and a guess of scores is told" {
+    cat >numbers.net <<'NET'
+input 3x9x9 ops='scale 1/255'
+conv c maps=6 kernel=3
+linear l
+dense d units=12 act=tanh
+linear n units=2
+NET
+    python - <<'PY'
+import numpy
+noise = numpy.random.default_rng(5)
+numpy.save("pictures.npy", noise.integers(0, 256, [24, 9, 9, 3], dtype=numpy.uint8))
+numpy.save("numbers.npy", numpy.arange(48).reshape(24, 2) / 20 - 1)
+PY
+    adam-worker --model numbers.net --data pictures.npy --targets numbers.npy --epochs 3 --batch 4 \
+        --threads 1 --seed 3 --out run/ -q
+    adam-ctl export run/ -o model.onnx
+    run_ok adam-ctl import model.onnx -o back
+    [ -z "$stderr" ]
+    [ "$(model_of back | tail -1)" = "linear n units=2" ]
+    for net in run back; do
+        adam-eval --model "$net" --data pictures.npy --targets numbers.npy --per-sample "$net.tsv" -q
+    done
+    python - <<'PY'
+import numpy
+one, two = (numpy.loadtxt(name, skiprows=1) for name in ("run.tsv", "back.tsv"))
+assert abs(one - two).max() < 2e-5 and abs(one).max() > 0.1
+PY
+    graph <<<'nodes, constants = plain(); save(model(nodes, constants))'
+    run_ok adam-ctl import net.onnx -o net --ops 'scale 1/255'
+    [[ $stderr = *"assumed: --scores softmax" ]]
+    run_ok adam-ctl import net.onnx -f -o net --ops 'scale 1/255' --scores linear
+    [ -z "$stderr" ]
+    [ "$(model_of net | tail -1)" = "linear last units=5" ]
+    graph <<'PY'
+nodes, constants = plain()
+save(model([*nodes, node("Relu", ["y"], ["r"])], constants, gives="r"))
+PY
+    adam-ctl import net.onnx -f -o net --ops 'scale 1/255' --scores linear
+    [ "$(model_of net | tail -2)" = $'dense last units=5 act=relu\nlinear linear1 units=5' ]
+    graph <<'PY'
+nodes, constants = plain()
+save(model([*nodes, node("Softmax", ["y"], ["s"])], constants, gives="s"))
+PY
+    run_status 65 adam-ctl import net.onnx -f -o net --scores linear
+    [[ $stderr = *"--scores linear: the graph ends with the scores of softmax"* ]]
+}
+
 @test "a net whose layers learn on begins with what was read" {
     graph <<<'nodes, constants = plain(); save(model(nodes, constants))'
     adam-ctl import net.onnx -o read 2>said

@@ -23,13 +23,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const struct import_wish wish = {.shape = NULL};
     struct checkpoint checkpoint;
     struct error err = {0};
-    char *note;
-    int status = onnx_import_bytes(&checkpoint, "fuzz", data, size, &wish, &note, &err);
+    struct import_guess guess;
+    int status = onnx_import_bytes(&checkpoint, "fuzz", data, size, &wish, &guess, &err);
     if (status == STATUS_OK)
         check_accepted(&checkpoint);
     else if (status == STATUS_BUG || !*err.text)
         abort();
-    free(note);
+    free(guess.ops);
     checkpoint_free(&checkpoint);
     return 0;
 }
