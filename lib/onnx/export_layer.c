@@ -9,7 +9,8 @@
 
 // --- parts of layers ----------------------------------------------------------------------
 
-// The name of a value on the way: "c1.sums".
+// The name of a value on the way: "c1.sums". No part has a dot, though layers may: what is behind
+// the last one is the part, and no two layers share a name.
 static const char *part_of(struct exporting *ex, const struct layer *layer, const char *part) {
     return graph_format(ex->graph, "%s.%s", layer->name, part);
 }
@@ -42,24 +43,24 @@ static const char *add_parameter(struct exporting *ex, const struct layer *layer
 static const char *add_gelu(struct exporting *ex, const struct layer *layer, const char *x) {
     struct graph *g = ex->graph;
     const char *scaled =
-        binary(ex, "Mul", part_of(ex, layer, "gelu.scaled"), x,
-               graph_scalar(g, part_of(ex, layer, "gelu.scale"), (float)sqrt(0.5)));
-    const char *erf = graph_output(unary(ex, "Erf", part_of(ex, layer, "gelu.erf"), scaled));
-    const char *half = graph_scalar(g, part_of(ex, layer, "gelu.half"), 0.5f);
-    const char *halved = binary(ex, "Mul", part_of(ex, layer, "gelu.halved"), erf, half);
-    const char *share = binary(ex, "Add", part_of(ex, layer, "gelu.share"), halved, half);
+        binary(ex, "Mul", part_of(ex, layer, "gelu_scaled"), x,
+               graph_scalar(g, part_of(ex, layer, "gelu_scale"), (float)sqrt(0.5)));
+    const char *erf = graph_output(unary(ex, "Erf", part_of(ex, layer, "gelu_erf"), scaled));
+    const char *half = graph_scalar(g, part_of(ex, layer, "gelu_half"), 0.5f);
+    const char *halved = binary(ex, "Mul", part_of(ex, layer, "gelu_halved"), erf, half);
+    const char *share = binary(ex, "Add", part_of(ex, layer, "gelu_share"), halved, half);
     return binary(ex, "Mul", part_of(ex, layer, "gelu"), x, share);
 }
 
 static const char *add_silu(struct exporting *ex, const struct layer *layer, const char *x) {
     return binary(ex, "Mul", part_of(ex, layer, "silu"), x,
-                  graph_output(unary(ex, "Sigmoid", part_of(ex, layer, "silu.gate"), x)));
+                  graph_output(unary(ex, "Sigmoid", part_of(ex, layer, "silu_gate"), x)));
 }
 
 static const char *add_relu6(struct exporting *ex, const struct layer *layer, const char *x) {
     struct graph_node *clip = unary(ex, "Clip", part_of(ex, layer, "relu6"), x);
-    graph_input(ex->graph, clip, graph_scalar(ex->graph, part_of(ex, layer, "relu6.least"), 0));
-    graph_input(ex->graph, clip, graph_scalar(ex->graph, part_of(ex, layer, "relu6.most"), 6));
+    graph_input(ex->graph, clip, graph_scalar(ex->graph, part_of(ex, layer, "relu6_least"), 0));
+    graph_input(ex->graph, clip, graph_scalar(ex->graph, part_of(ex, layer, "relu6_most"), 6));
     return graph_output(clip);
 }
 
@@ -180,7 +181,7 @@ static const char *scale_and_shift(struct exporting *ex, const struct layer *lay
 static const char *reshape(struct exporting *ex, const struct layer *layer, const char *part,
                            const char *x, const int64_t *dims, size_t rank) {
     const char *shape = graph_numbers(
-        ex->graph, graph_format(ex->graph, "%s.%s.shape", layer->name, part), dims, rank);
+        ex->graph, graph_format(ex->graph, "%s.%s_shape", layer->name, part), dims, rank);
     return binary(ex, "Reshape", part_of(ex, layer, part), x, shape);
 }
 
@@ -256,11 +257,11 @@ static const char *local_mean(struct exporting *ex, const struct layer *layer, c
     const int64_t axis = 1,
                   pads[] = {layer->size / 2, layer->size / 2, layer->size / 2, layer->size / 2};
     struct graph_node *maps =
-        unary(ex, "ReduceMean", graph_format(ex->graph, "%s.%s.maps", layer->name, part), x);
+        unary(ex, "ReduceMean", graph_format(ex->graph, "%s.%s_maps", layer->name, part), x);
     graph_ints(ex->graph, maps, "axes", &axis, 1);
     graph_int(ex->graph, maps, "keepdims", 1);
     struct graph_node *blur =
-        unary(ex, "Conv", graph_format(ex->graph, "%s.%s.blurred", layer->name, part),
+        unary(ex, "Conv", graph_format(ex->graph, "%s.%s_blurred", layer->name, part),
               graph_output(maps));
     graph_input(ex->graph, blur, window);
     graph_ints(ex->graph, blur, "pads", pads, 4);

@@ -67,6 +67,23 @@ NET
     agrees all.net
 }
 
+@test "names of layers with dots lead to no two values of one name" {
+    pictures 10x10x3 3
+    cat >dots.net <<'NET'
+input 3x10x10 ops='scale 1/255'
+conv c maps=4 kernel=3 act=gelu
+groupnorm c.gelu groups=2 act=relu6
+lcn c.gelu.relu6 size=3
+groupnorm c.gelu.groups groups=2 act=silu
+conv c.gelu.groups.silu maps=4 kernel=1
+lcn c.gelu.relu6.mean size=3
+dense units units=9 act=sigmoid
+dense units.units units=9
+softmax input.o units=3
+NET
+    agrees dots.net
+}
+
 @test "numbers are those that it gives here" {
     pictures 9x9x3 2
     python -c 'import numpy; numpy.save("numbers.npy", numpy.arange(48).reshape(24, 2) / 20 - 1)'
