@@ -257,15 +257,19 @@ bool import_is_of_maps(const struct importing *im, const struct value *value,
            import_tensor_count(tensor) == (size_t)shape.c && tensor->dims[rank - behind] == shape.c;
 }
 
-// A norm of one group with a number for each value is of the other type.
+// A norm of one group with a number for each value is of the other type; not once it has one for
+// each map.
+static bool may_be_layernorm(const struct draft *draft, const Onnx__TensorProto *tensor) {
+    return draft->groups == 1 && !draft->weights.tensor && is_of_values(tensor, draft->out);
+}
+
 static bool fits_norm(const struct importing *im, const struct value *value,
                       const Onnx__TensorProto *tensor) {
     const struct draft *draft = &im->drafts[value->layer];
-    bool all = !value->flat && is_of_values(tensor, draft->out);
     if (!strcmp(draft->type, "layernorm"))
-        return all;
-    return !strcmp(draft->type, "groupnorm") &&
-           (import_is_of_maps(im, value, tensor) || (all && draft->groups == 1));
+        return !value->flat && is_of_values(tensor, draft->out);
+    return !strcmp(draft->type, "groupnorm") && (import_is_of_maps(im, value, tensor) ||
+                                                 (!value->flat && may_be_layernorm(draft, tensor)));
 }
 
 bool import_takes_scale(struct importing *im, const Onnx__NodeProto *node,
@@ -275,7 +279,7 @@ bool import_takes_scale(struct importing *im, const Onnx__NodeProto *node,
     if ((!times && *node->op_type != 'A') || value->curve || value->shared || value->readers != 1 ||
         draft->biases.tensor || (times && draft->weights.tensor) || !fits_norm(im, value, tensor))
         return false;
-    if (draft->groups == 1 && times && is_of_values(tensor, draft->out)) {
+    if (may_be_layernorm(draft, tensor)) {
         draft->type = "layernorm";
         draft->groups = 0;
     }

@@ -145,6 +145,45 @@ PY
     [[ $(model_of 20) = *"groupnorm"*" groups=2 epsilon=1e-05 act=gelu"* ]]
 }
 
+@test "a norm of one group with a number for each value is one of all values" {
+    cat >script <<'PY'
+# The norm of one group, and nodes that follow it, up to "n".
+def net(more, *constants_more):
+    nodes, constants = plain()
+    nodes[1:1] = [node("Reshape", ["c", "rows"], ["r"]),
+                  node("InstanceNormalization", ["r", "one", "zero"], ["i"]),
+                  node("Reshape", ["i", "whole"], ["j"]), *more]
+    nodes[-2].input[0] = "n"
+    constants += [numbers("rows", 0, 1, -1), numbers("whole", 0, 4, 6, 6), *constants_more,
+                  *(numpy_helper.from_array(numpy.full(1, x, numpy.float32), name)
+                    for name, x in (("one", 1), ("zero", 0)))]
+    return model(nodes, constants)
+PY
+    cat script - <<'PY' | graph
+t = floats("t", 4, 6, 6)
+noise = numpy.random.default_rng(7)
+save(net([node("Add", ["j", "t"], ["n"], "norm")], t), "add.onnx")
+noise = numpy.random.default_rng(7)
+nodes, constants = plain()
+nodes.insert(1, node("LayerNormalization", ["c", "s", "t"], ["n"], "norm", axis=1))
+nodes[2].input[0] = "n"
+s = numpy_helper.from_array(numpy.ones([4, 6, 6], numpy.float32), "s")
+save(model(nodes, [*constants, s, t], opset=17), "norm.onnx")
+numpy.save("pictures.npy", noise.integers(0, 256, [9, 8, 8, 3], dtype=numpy.uint8))
+numpy.save("labels.npy", numpy.arange(9) % 5)
+PY
+    for file in add norm; do
+        adam-ctl import $file.onnx -o $file 2>said
+        adam-eval --model $file --data pictures.npy --labels labels.npy --per-sample $file.tsv -q
+        [[ $(model_of $file) = *$'\nlayernorm '* ]]
+    done
+    cmp add.tsv norm.tsv
+    refused <<'TABLE'
+exec(open("script").read()); save(net([node("Mul", ["j", "s"], ["k"]), node("Add", ["k", "t"], ["n"], "shift")], floats("s", 4, 1, 1), floats("t", 4, 6, 6))) => node 'shift' | a constant for each value
+exec(open("script").read()); save(net([node("Mul", ["j", "t"], ["k"]), node("Add", ["k", "s"], ["m"]), node("Add", ["m", "t"], ["n"], "shift")], floats("s", 4, 1, 1), floats("t", 4, 6, 6))) => node 'shift' | a constant for each value
+TABLE
+}
+
 @test "nets of torchvision do" {
     python -c 'import torchvision' 2>/dev/null || skip "no torchvision here (python3-torchvision)"
     PYTHON=/usr/bin/python3 ONNX_SIZE=64 run_ok "$ROOT/tests/bench/onnx.sh" mobilenet_v2
