@@ -1,5 +1,6 @@
 // What the graph takes, and the operations that make it of a picture.
 #include <inttypes.h>
+#include <math.h>
 #include <onnx.pb-c.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,11 +8,16 @@
 
 #include "core/error.h"
 #include "core/grow.h"
+#include "image/floats.h"
 #include "onnx/import_internal.h"
 
 // What torchvision's models were trained on, and so most of those of three channels.
 #define OPS_OF_COLOURS "scale 1/255; mean 0.485,0.456,0.406; std 0.229,0.224,0.225"
 #define OPS_OF_GRAYS "scale 1/255"
+
+#define MOST 1e9 // of the numbers of these operations
+
+enum { CHANNELS_MOST = IMAGE_LINEAR_MOST }; // with numbers of their own
 
 // --- shape --------------------------------------------------------------------------------
 
@@ -145,6 +151,7 @@ int import_scale(struct importing *im, const Onnx__NodeProto *node, const struct
         return status;
     for (int c = 0; c < channels; c++)
         scale_channel(*node->op_type, &im->factor[c], &im->summand[c], numbers[c]);
+    im->scaler = node;
     import_gives_same(im, node, value);
     return STATUS_OK;
 }
@@ -166,16 +173,26 @@ static void put_number(struct grow *to, double number, bool inverse) {
     grow_format(to, "%s", text);
 }
 
-static void put_list(struct grow *to, const char *name, const double *numbers, int count,
-                     bool inverse) {
+static bool all_same(const double *numbers, int count) {
     bool same = true;
     for (int i = 1; i < count; i++)
         same = same && is_near(numbers[i], numbers[0]);
+    return same;
+}
+
+static void put_list(struct grow *to, const char *name, const double *numbers, int count,
+                     bool inverse) {
+    bool same = all_same(numbers, count);
     grow_format(to, "%s%s ", to->length ? "; " : "", name);
     for (int i = 0; i < (same ? 1 : count); i++) {
         grow_format(to, "%s", i ? "," : "");
         put_number(to, numbers[i], inverse);
     }
+}
+
+// What mean and std take.
+static bool is_op(double factor, double mean) {
+    return factor >= 1 / MOST && factor <= MOST && fabs(mean) <= MOST;
 }
 
 // x factor + summand = (x - mean) / std
@@ -186,13 +203,20 @@ static int put_scale(struct importing *im, struct grow *to, struct error *err) {
     if (!mean)
         return error_nomem(err);
     for (int c = 0; c < channels; c++) {
-        if (!(im->factor[c] > 0))
-            return error_set(err, STATUS_DATA, "the graph multiplies its input by %g",
-                             im->factor[c]);
         mean[c] = 0 - im->summand[c] / im->factor[c];
+        if (!is_op(im->factor[c], mean[c]))
+            return error_set(err, STATUS_DATA,
+                             "the graph multiplies its input by %g and adds %g, which no mean and "
+                             "std of adam-ops(7) do",
+                             im->factor[c], im->summand[c]);
         moved = moved || im->summand[c] != 0;
         scaled = scaled || im->factor[c] != 1;
     }
+    if (channels > CHANNELS_MOST && !(all_same(mean, channels) && all_same(im->factor, channels)))
+        return error_set(err, STATUS_DATA,
+                         "a number for each of more than %d channels of the "
+                         "input is not supported",
+                         CHANNELS_MOST);
     if (moved)
         put_list(to, "mean", mean, channels, false);
     if (scaled)
@@ -212,6 +236,8 @@ int import_ops(struct importing *im, const char **ops, bool *guessed, struct err
     *guessed = !wished && !im->factor && *usual_ops(im);
     grow_format(&to, "%s", wished ? wished : *guessed ? usual_ops(im) : "");
     int status = im->factor ? put_scale(im, &to, err) : STATUS_OK;
+    if (status == STATUS_DATA)
+        status = import_context(im, im->scaler, err);
     char *text = grow_take(&to);
     if (!status && text)
         *ops = keep_text(&im->keep, text);

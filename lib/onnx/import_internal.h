@@ -97,6 +97,7 @@ struct importing {
     const char *guessed_scores; // NULL: they are said
     double *factor,
         *summand; // by channel: what the graph itself does with its input; NULL: nothing
+    const Onnx__NodeProto *scaler; // the last node that does it
 };
 
 // --- import_file.c -------------------------------------------------------------------------
@@ -129,7 +130,7 @@ int import_layer_operand(struct importing *im, const Onnx__NodeProto *node, size
 int import_picture_operand(struct importing *im, const Onnx__NodeProto *node, struct value **value,
                            struct error *err);
 int import_check_picture(const struct value *value, struct error *err);
-// All inputs of a node, of which the table of operators allows so many.
+// All inputs of a node, of as many layers, of which the table of operators allows so many.
 int import_layer_operands(struct importing *im, const Onnx__NodeProto *node,
                           struct value *values[LAYER_INPUTS_MAX], struct error *err);
 // The same, one that must be a constant of floats of this rank (0: any); NULL where it is left out.
@@ -196,6 +197,8 @@ int import_each_map(struct importing *im, const Onnx__NodeProto *node, const str
 // The error of a node that learns as the graph is run.
 int import_refuse_training(struct error *err);
 
+// What precedes an error of a node. STATUS_DATA.
+int import_context(const struct importing *im, const Onnx__NodeProto *node, struct error *err);
 // Adds layers, or more to what is known of values. STATUS_DATA.
 int import_node(struct importing *im, const Onnx__NodeProto *node, struct error *err);
 

@@ -116,6 +116,11 @@ static int check_node(const struct row *row, const Onnx__NodeProto *node, struct
     return STATUS_OK;
 }
 
+int import_context(const struct importing *im, const Onnx__NodeProto *node, struct error *err) {
+    return error_context(err, "node '%.100s', %.60s of operator set %" PRId64,
+                         import_node_name(node), op_of(node), im->opset);
+}
+
 int import_node(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
     const struct row *row = find_row(node);
     int status = row ? check_node(row, node, err) : refuse_operator(node, err);
@@ -123,8 +128,5 @@ int import_node(struct importing *im, const Onnx__NodeProto *node, struct error 
         status = row->import(im, node, err);
     if (!status && im->keep.failed)
         return error_nomem(err);
-    return status == STATUS_DATA
-               ? error_context(err, "node '%.100s', %.60s of operator set %" PRId64,
-                               import_node_name(node), op_of(node), im->opset)
-               : status;
+    return status == STATUS_DATA ? import_context(im, node, err) : status;
 }

@@ -2,27 +2,60 @@
 // row, put them together again, multiply and add; all of that is one layer here.
 #include <inttypes.h>
 #include <onnx.pb-c.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "model/layer.h"
 #include "onnx/import_internal.h"
 
 enum { LRN_MOST = 10000 };
+
+static const struct layer_key *find_key(const char *type, const char *key) {
+    size_t count;
+    const struct layer_type *const *types = layer_types(&count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t j = 0; !strcmp(types[i]->name, type) && j < types[i]->key_count; j++)
+            if (!strcmp(types[i]->keys[j].name, key))
+                return &types[i]->keys[j];
+    return NULL;
+}
+
+// " key=NUMBER" for a layer of this type. STATUS_DATA: the type does not take such numbers.
+static int put_key(struct importing *im, const char *type, const char *key, double number,
+                   const char **text, struct error *err) {
+    const struct layer_key *row = find_key(type, key);
+    const char *digits = import_number(im, number);
+    double value = strtod(digits, NULL);
+    *text = keep_format(&im->keep, " %s=%s", key, digits);
+    return !row || (value >= row->low && value <= row->high)
+               ? STATUS_OK
+               : error_set(err, STATUS_DATA, "%s %s is not supported: %g to %g is", key, digits,
+                           row->low, row->high);
+}
+
+static int put_real(struct importing *im, const Onnx__NodeProto *node, const char *name,
+                    const char *type, const char *key, double standard, const char **text,
+                    struct error *err) {
+    *text = "";
+    int status = import_real(node, name, &standard, err);
+    return status ? status : put_key(im, type, key, standard, text, err);
+}
 
 int import_lrn(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
     struct value *x;
     struct draft *draft;
     int64_t size = 0;
-    double alpha = 0.0001, beta = 0.75, bias = 1;
+    const char *alpha, *beta, *k;
     int status = import_picture_operand(im, node, &x, err);
     if (!status)
         status = import_int(node, "size", &size, err);
     if (!status)
-        status = import_real(node, "alpha", &alpha, err);
+        status = put_real(im, node, "alpha", "lrn", "alpha", 0.0001, &alpha, err);
     if (!status)
-        status = import_real(node, "beta", &beta, err);
+        status = put_real(im, node, "beta", "lrn", "beta", 0.75, &beta, err);
     if (!status)
-        status = import_real(node, "bias", &bias, err);
+        status = put_real(im, node, "bias", "lrn", "k", 1, &k, err);
     if (!status && (size < 1 || size > LRN_MOST || size % 2 == 0))
         status =
             error_set(err, STATUS_DATA, "size %" PRId64 " is not supported: odd ones are", size);
@@ -30,9 +63,7 @@ int import_lrn(struct importing *im, const Onnx__NodeProto *node, struct error *
         status = import_draft(im, node, "lrn", x, &draft, err);
     if (status)
         return status;
-    draft->keys =
-        keep_format(&im->keep, " size=%" PRId64 " alpha=%s beta=%s k=%s", size,
-                    import_number(im, alpha), import_number(im, beta), import_number(im, bias));
+    draft->keys = keep_format(&im->keep, " size=%" PRId64 "%s%s%s", size, alpha, beta, k);
     import_gives_layer(im, node, draft, false);
     return STATUS_OK;
 }
@@ -60,12 +91,9 @@ static void give_scale(struct draft *draft, const Onnx__TensorProto *scale,
     draft->biases = (struct source){.tensor = shift, .factor = 1};
 }
 
-static int read_epsilon(struct importing *im, const Onnx__NodeProto *node, const char **key,
-                        struct error *err) {
-    double epsilon = 1e-5;
-    int status = import_real(node, "epsilon", &epsilon, err);
-    *key = keep_format(&im->keep, " epsilon=%s", import_number(im, epsilon));
-    return status;
+static int read_epsilon(struct importing *im, const Onnx__NodeProto *node, const char *type,
+                        const char **key, struct error *err) {
+    return put_real(im, node, "epsilon", type, "epsilon", 1e-5, key, err);
 }
 
 // --- of several samples -------------------------------------------------------------------
@@ -111,7 +139,7 @@ int import_batchnorm(struct importing *im, const Onnx__NodeProto *node, struct e
         return import_check_picture(x, err);
     status = norm_tensors(im, node, 1, in.c, tensors, 2 + LAYER_STATISTICS, err);
     if (!status)
-        status = read_epsilon(im, node, &epsilon, err);
+        status = read_epsilon(im, node, "batchnorm", &epsilon, err);
     if (!status)
         status = read_momentum(im, node, &momentum, err);
     if (!status)
@@ -142,7 +170,7 @@ static int add_groups(struct importing *im, const Onnx__NodeProto *node, const s
     struct draft *draft;
     const char *epsilon;
     int each = import_out(im, x).c / groups;
-    int status = read_epsilon(im, node, &epsilon, err);
+    int status = read_epsilon(im, node, "groupnorm", &epsilon, err);
     if (!status)
         status = import_draft(im, node, "groupnorm", x, &draft, err);
     if (status)
@@ -236,7 +264,7 @@ int import_layer_norm(struct importing *im, const Onnx__NodeProto *node, struct 
     if (!status)
         status = check_sample(im, x, shifts, err);
     if (!status)
-        status = read_epsilon(im, node, &epsilon, err);
+        status = read_epsilon(im, node, "layernorm", &epsilon, err);
     if (!status)
         status = import_draft(im, node, "layernorm", x, &draft, err);
     if (status)

@@ -143,11 +143,22 @@ int import_layer_operand(struct importing *im, const Onnx__NodeProto *node, size
                      (*value)->name, (*value)->rows);
 }
 
+// A layer may be read but once by another.
+static int check_once(struct value *const *values, size_t i, struct error *err) {
+    for (size_t j = 0; j < i; j++)
+        if (values[j]->layer == values[i]->layer)
+            return error_set(err, STATUS_DATA, "it reads '%.100s' twice, as inputs %zu and %zu",
+                             values[i]->name, j + 1, i + 1);
+    return STATUS_OK;
+}
+
 int import_layer_operands(struct importing *im, const Onnx__NodeProto *node,
                           struct value *values[LAYER_INPUTS_MAX], struct error *err) {
     int status = STATUS_OK;
     for (size_t i = 0; !status && i < node->n_input && i < LAYER_INPUTS_MAX; i++)
         status = import_layer_operand(im, node, i, &values[i], err);
+    for (size_t i = 1; !status && i < node->n_input && i < LAYER_INPUTS_MAX; i++)
+        status = check_once(values, i, err);
     return status;
 }
 

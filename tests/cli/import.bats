@@ -395,6 +395,41 @@ $(while read -r bounds; do
 TABLE
 }
 
+@test "numbers that no layer takes, and layers read twice, are those of a node" {
+    cat >script <<'PY'
+def put(at, *new, give="e", **more):
+    nodes[at:at] = new
+    nodes[at + len(new)].input[0] = give
+    save(model(nodes, constants, **more))
+def scalar(name, x):
+    constants.append(numpy_helper.from_array(numpy.float32(x), name))
+constants += [floats("s", 4), numpy_helper.from_array(numpy.ones(4, numpy.float32), "q")]
+norm = lambda epsilon: node("BatchNormalization", ["c", *"sssq"], ["e"], "norm", epsilon=epsilon)
+scale = lambda *ops: [node(op, [x, name], [y], op.lower()) for op, x, name, y in ops]
+PY
+    cat >lines <<'TABLE'
+put(1, node("Add", ["c", "c"], ["e"], "sum")) => node 'sum', Add of operator set 13 | it reads 'c' twice
+put(1, node("Sum", ["c", "q", "c"], ["e"], "sum")) => node 'sum' | input 2
+put(1, node("Relu", ["c"], ["r"]), node("Sum", ["c", "r", "c"], ["e"], "sum")) => node 'sum' | it reads 'c' twice, as inputs 1 and 3
+put(1, node("Identity", ["c"], ["r"]), node("Concat", ["c", "r"], ["e"], "joined", axis=1)) => node 'joined' | it reads 'r' twice
+put(1, node("LRN", ["c"], ["e"], "lrn", size=3, bias=0.0)) => node 'lrn', LRN of operator set 13 | k 0 is not supported: 1e-06 to 1e+06
+put(1, node("LRN", ["c"], ["e"], "lrn", size=3, alpha=-1.0)) => node 'lrn' | alpha -1
+put(1, node("LRN", ["c"], ["e"], "lrn", size=3, beta=1e4)) => node 'lrn' | beta 1e+04
+put(1, norm(0.0)) => node 'norm' | epsilon 0 is not supported: 1e-12 to 1
+put(1, norm(2.0)) => node 'norm' | epsilon 2
+put(1, norm(float("nan"))) => node 'norm' | epsilon nan
+put(1, node("InstanceNormalization", ["c", "q", "s"], ["e"], "norm", epsilon=0.0)) => node 'norm' | epsilon 0
+constants.append(floats("t", 4, 6, 6)); put(1, node("LayerNormalization", ["c", "t"], ["e"], "norm", axis=1, epsilon=2.0), opset=17) => node 'norm' | epsilon 2
+scalar("k", 0); put(0, *scale(("Div", "x", "k", "e"))) => node 'div', Div of operator set 13 | by inf and adds
+scalar("k", 0); put(0, *scale(("Mul", "x", "k", "e"))) => node 'mul' | by 0 and adds 0
+scalar("k", -1); put(0, *scale(("Mul", "x", "k", "e"))) => node 'mul' | by -1 and adds
+scalar("k", 1e-20); put(0, *scale(("Mul", "x", "k", "d"), ("Add", "d", "k", "e"))) => node 'add' | by 1e-20 and
+scalar("k", float("nan")); put(0, *scale(("Add", "x", "k", "e"))) => node 'add' | adds nan
+constants[0] = floats("w", 4, 20, 3, 3); constants.append(numpy_helper.from_array(numpy.arange(1, 21, dtype=numpy.float32).reshape(20, 1, 1), "k")); put(0, *scale(("Mul", "x", "k", "e")), takes=("N", 20, 8, 8)) => node 'mul' | more than 16 channels
+TABLE
+    sed 's/^/exec(open("script").read()); /' lines | refused
+}
+
 @test "a graph in its mode of training is refused" {
     cat >norm <<'PY'
 def norm(opset, outputs, **more):
