@@ -20,14 +20,16 @@ static const double far_out[] = {1e2, 1e4, 1e6, 1e12, 1e30};
 enum {
     PROBES_NEAR = 81,
     PROBES_FAR = 2 * (int)(sizeof far_out / sizeof *far_out),
-    PROBE_MINUS_ONE = PROBES_NEAR / 2 - 4
+    PROBE_ZERO = PROBES_NEAR / 2,
+    PROBE_ONE = PROBE_ZERO + 4,
+    PROBE_MINUS_ONE = PROBE_ZERO - 4
 };
 _Static_assert(PROBES == PROBES_NEAR + PROBES_FAR, "a place for each");
 
 static double probe(int i) {
     int far = i - PROBES_NEAR;
     if (far < 0)
-        return (i - PROBES_NEAR / 2) / 4.0;
+        return (i - PROBE_ZERO) / 4.0;
     return far % 2 ? -far_out[far / 2] : far_out[far / 2];
 }
 
@@ -286,6 +288,16 @@ bool import_is_sigmoid(const struct value *value) {
     return value->curve && is_act(value->curve, ACT_SIGMOID, 0);
 }
 
+// Whether it is factor x + summand.
+static bool is_line(const double *curve, double *factor, double *summand) {
+    float values[PROBES];
+    *summand = curve[PROBE_ZERO];
+    *factor = curve[PROBE_ONE] - *summand;
+    for (int i = 0; i < PROBES; i++)
+        values[i] = (float)(*factor * probe(i) + *summand);
+    return is_near(curve, values);
+}
+
 static int add_activation(struct importing *im, struct value *value, enum act act, float slope,
                           struct error *err) {
     struct draft *draft;
@@ -311,6 +323,9 @@ int import_settle(struct importing *im, struct value *value, struct error *err) 
         value->curve = NULL;
         return STATUS_OK;
     }
+    double factor, summand;
+    if (is_line(value->curve, &factor, &summand))
+        return import_line(im, value, factor, summand, err);
     return error_set(err, STATUS_DATA,
                      "'%.100s' is a function of each value that is none of the activations of "
                      "adam-model(5)",

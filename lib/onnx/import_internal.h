@@ -7,6 +7,7 @@
 //   import_layers.c   nodes that are layers
 //   import_norms.c    nodes that normalise
 //   import_curve.c    nodes that work on each value by itself: activations
+//   import_maps.c     one number for each map
 //   import_input.c    what the graph takes, and how pictures become it
 //   import_flat.c     flattening, and the arithmetic of shapes that leads to it
 //   import_text.c     the model's text: names, lines
@@ -149,6 +150,10 @@ float import_float(const Onnx__TensorProto *tensor, size_t i); // of one that wa
 // Values of the tensor, which was checked.
 size_t import_tensor_count(const Onnx__TensorProto *tensor);
 
+// One of `count` values that are still to come, without dimensions unless it is a list; NULL when
+// out of memory.
+Onnx__TensorProto *import_new_tensor(struct importing *im, int32_t type, size_t count, bool list);
+
 // An attribute, or *value as it was. STATUS_DATA: it is of another kind.
 int import_int(const Onnx__NodeProto *node, const char *name, int64_t *value, struct error *err);
 int import_real(const Onnx__NodeProto *node, const char *name, double *value, struct error *err);
@@ -196,6 +201,10 @@ int import_each_map(struct importing *im, const Onnx__NodeProto *node, const str
 
 // The error of a node that learns as the graph is run.
 int import_refuse_training(struct error *err);
+
+// factor x + summand of each value x of a layer as a layer; `value` is what that gives afterwards.
+int import_line(struct importing *im, struct value *value, double factor, double summand,
+                struct error *err);
 
 // What precedes an error of a node. STATUS_DATA.
 int import_context(const struct importing *im, const Onnx__NodeProto *node, struct error *err);

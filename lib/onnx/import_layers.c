@@ -280,24 +280,7 @@ int import_conv(struct importing *im, const Onnx__NodeProto *node, struct error 
     return STATUS_OK;
 }
 
-// As a convolution of one pixel of one map.
-int import_each_map(struct importing *im, const Onnx__NodeProto *node, const struct value *value,
-                    const Onnx__TensorProto *tensor, struct error *err) {
-    struct value *x = import_find_value(im, value->name);
-    struct draft *draft;
-    int status = import_settle(im, x, err);
-    if (!status)
-        status = import_draft(im, node, "conv", x, &draft, err);
-    if (status)
-        return status;
-    bool times = *node->op_type == 'M';
-    *(times ? &draft->weights : &draft->biases) = (struct source){.tensor = tensor, .factor = 1};
-    draft->weights.ones = !times;
-    draft->weight_name = times ? tensor->name : NULL;
-    draft->keys = keep_format(&im->keep, " maps=%d kernel=1 groups=%d", draft->out.c, draft->out.c);
-    import_gives_layer(im, node, draft, x->flat);
-    return STATUS_OK;
-}
+// --- pools --------------------------------------------------------------------------------
 
 static bool is_padded(const struct window_of_node *w) {
     return w->before.h || w->before.w || w->behind.h || w->behind.w;
@@ -544,26 +527,13 @@ int import_pad(struct importing *im, const Onnx__NodeProto *node, struct error *
     return status ? status : import_same(im, node, err);
 }
 
-static Onnx__TensorProto *new_tensor(struct importing *im, int32_t type, size_t count, bool list) {
-    Onnx__TensorProto *tensor = keep_room(&im->keep, 1, sizeof *tensor);
-    int64_t *dims = keep_room(&im->keep, 1, sizeof *dims);
-    if (!tensor || !dims)
-        return NULL;
-    onnx__tensor_proto__init(tensor);
-    *dims = (int64_t)count;
-    tensor->dims = dims;
-    tensor->n_dims = list;
-    tensor->data_type = type;
-    return tensor;
-}
-
 // A number or a list of them, as the tensor that it stands for.
 static const Onnx__TensorProto *tensor_of(struct importing *im, Onnx__AttributeProto *attribute) {
     bool floats = attribute->has_f || attribute->n_floats > 0;
     size_t list = floats ? attribute->n_floats : attribute->n_ints;
     if (!floats && !attribute->has_i && list == 0)
         return NULL;
-    Onnx__TensorProto *tensor = new_tensor(
+    Onnx__TensorProto *tensor = import_new_tensor(
         im, floats ? ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT : ONNX__TENSOR_PROTO__DATA_TYPE__INT64,
         list ? list : 1, list > 0);
     if (tensor && floats) {

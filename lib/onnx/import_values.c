@@ -271,6 +271,19 @@ size_t import_tensor_count(const Onnx__TensorProto *tensor) {
     return count;
 }
 
+Onnx__TensorProto *import_new_tensor(struct importing *im, int32_t type, size_t count, bool list) {
+    Onnx__TensorProto *tensor = keep_room(&im->keep, 1, sizeof *tensor);
+    int64_t *dims = keep_room(&im->keep, 1, sizeof *dims);
+    if (!tensor || !dims)
+        return NULL;
+    onnx__tensor_proto__init(tensor);
+    *dims = (int64_t)count;
+    tensor->dims = dims;
+    tensor->n_dims = list;
+    tensor->data_type = type;
+    return tensor;
+}
+
 float import_float(const Onnx__TensorProto *tensor, size_t i) {
     float value;
     if (!tensor->has_raw_data)

@@ -94,6 +94,39 @@ softmax fc units=6
 NET
 }
 
+@test "one number for all maps is one for each, and so it is where there is one map" {
+    graph <<'PY'
+numpy.save("pictures.npy", noise.integers(0, 256, [9, 8, 8, 3], dtype=numpy.uint8))
+numpy.save("labels.npy", numpy.arange(9) % 5)
+def full(name, x, *shape):
+    return numpy_helper.from_array(numpy.full(shape, x, numpy.float32), name)
+def net(maps, path, shape, *at, flat=False):
+    global noise
+    noise = numpy.random.default_rng(maps)
+    nodes, _ = plain()
+    constants = [floats("w", maps, 3, 3, 3), floats("b", maps), floats("v", 5, 36 * maps),
+                 floats("a", 5), full("two", 2, *shape), full("half", -0.5, *shape)]
+    x = "f" if flat else "c"
+    nodes[1 + flat:1 + flat] = [node("Mul", [x, "two"], ["d"]), node("Add", ["half", "d"], ["e"])]
+    nodes[3 + flat].input[0] = "e"
+    save(model(nodes, constants), path)
+net(4, "each.onnx", [4, 1, 1])
+net(4, "all.onnx", [])
+net(4, "flat.onnx", [1], flat=True)
+net(1, "one.onnx", [1, 1, 1])
+net(1, "single.onnx", [])
+PY
+    for file in each all flat one single; do
+        adam-ctl import $file.onnx -o $file --ops 'scale 0.0002' 2>said
+        adam-eval --model $file --data pictures.npy --labels labels.npy --per-sample $file.tsv -q
+    done
+    cmp each.tsv all.tsv
+    cmp each.tsv flat.tsv
+    cmp one.tsv single.tsv
+    [ "$(cut -f4 one.tsv | sort -u | wc -l)" -gt 5 ]
+    [ "$(model_of all | sed -n 3p)" = "conv conv2 maps=4 kernel=1 groups=4" ]
+}
+
 @test "operator sets 18 to 20 say the same of the same weights" {
     cat >script <<'PY'
 def made(old, opset):
