@@ -29,7 +29,7 @@ int import_flatten(struct importing *im, const Onnx__NodeProto *node, struct err
         status = import_int(node, "axis", &axis, err);
     if (status)
         return status;
-    if (axis != 1 && axis != (x->flat ? -1 : -3))
+    if (!import_is_first(x, axis))
         return error_set(err, STATUS_DATA, "axis %" PRId64 " is not supported: 1 is", axis);
     give_flat(im, node, x, true);
     return STATUS_OK;
@@ -132,9 +132,7 @@ static int resize_single(struct importing *im, const Onnx__NodeProto *node, bool
     if (status)
         return status;
     struct shape shape = import_out(im, x);
-    bool both =
-        axes && count == 2 && (axes[0] == 2 || axes[0] == -2) && (axes[1] == 3 || axes[1] == -1);
-    if (!both || shape.h != 1 || shape.w != 1 || x->flat == squeeze)
+    if (!import_are_sides(axes, count) || shape.h != 1 || shape.w != 1 || x->flat == squeeze)
         return error_set(err, STATUS_DATA, "it is supported for height and width of 1x1 only");
     give_flat(im, node, x, squeeze);
     return STATUS_OK;
@@ -259,7 +257,7 @@ int import_concat(struct importing *im, const Onnx__NodeProto *node, struct erro
         status = import_int(node, "axis", &axis, err);
     if (status)
         return status;
-    return axis == 1 || axis == (values[0]->flat ? -1 : -3)
+    return import_is_first(values[0], axis)
                ? concat_layers(im, node, values, err)
                : error_set(err, STATUS_DATA, "axis %" PRId64 " is not supported: 1 is", axis);
 }

@@ -117,6 +117,10 @@ struct value *import_find_value(struct importing *im, const char *name); // or N
 struct value *import_result(struct importing *im, const Onnx__NodeProto *node);
 // The dimensions of what a layer gives, with that of the samples.
 size_t import_rank(const struct value *value);
+// Whether the axis, counted from the front or from behind, is the one after that of the samples.
+bool import_is_first(const struct value *value, int64_t axis);
+// Whether the axes are height and width of samples x maps x height x width, so counted.
+bool import_are_sides(const int64_t *axes, size_t count);
 // The i-th input of a node; *value is NULL where it is left out. STATUS_DATA: nothing gives it.
 int import_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,
                    struct value **value, struct error *err);

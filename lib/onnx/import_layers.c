@@ -369,10 +369,9 @@ int import_reduce_mean(struct importing *im, const Onnx__NodeProto *node, struct
                                    : import_ints(node, "axes", 0, &axes, &count, err);
     if (status)
         return status;
-    bool both =
-        axes && count == 2 && (axes[0] == 2 || axes[0] == -2) && (axes[1] == 3 || axes[1] == -1);
-    return both ? add_global_pool(im, node, "avgpool", x, !keep, err)
-                : error_set(err, STATUS_DATA, "axes other than 2,3 are not supported");
+    return import_are_sides(axes, count)
+               ? add_global_pool(im, node, "avgpool", x, !keep, err)
+               : error_set(err, STATUS_DATA, "axes other than 2,3 are not supported");
 }
 
 // --- dense layers -------------------------------------------------------------------------
@@ -473,7 +472,7 @@ int import_softmax(struct importing *im, const Onnx__NodeProto *node, struct err
         return status;
     struct shape in = import_out(im, x);
     bool single = x->flat || (in.h == 1 && in.w == 1);
-    if (strcmp(node->output[0], im->end) != 0 || !single || !(axis == 1 || (axis == -1 && x->flat)))
+    if (strcmp(node->output[0], im->end) != 0 || !single || !import_is_first(x, axis))
         return error_set(err, STATUS_DATA,
                          "it is supported only at the end of the graph, over the classes");
     im->scores = "softmax";

@@ -253,7 +253,7 @@ int import_layer_norm(struct importing *im, const Onnx__NodeProto *node, struct 
     if (status)
         return status;
     int64_t values = (int64_t)shape_size(import_out(im, x));
-    if (axis != 1 && axis != (x->flat ? -1 : -3))
+    if (!import_is_first(x, axis))
         return error_set(err, STATUS_DATA,
                          "axis %" PRId64 " is not supported: 1, all values of a sample, is", axis);
     status = norm_tensors(im, node, 0, values, scales, 1, err);

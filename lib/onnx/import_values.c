@@ -102,6 +102,17 @@ size_t import_rank(const struct value *value) {
     return value->flat ? 2 : value->rows ? 3 : 4;
 }
 
+bool import_is_first(const struct value *value, int64_t axis) {
+    return axis == 1 || axis == 1 - (int64_t)import_rank(value);
+}
+
+bool import_are_sides(const int64_t *axes, size_t count) {
+    if (!axes || count != 2)
+        return false;
+    int64_t one = axes[0] + (axes[0] < 0 ? 4 : 0), other = axes[1] + (axes[1] < 0 ? 4 : 0);
+    return (one == 2 && other == 3) || (one == 3 && other == 2);
+}
+
 // --- inputs of nodes ----------------------------------------------------------------------
 
 int import_operand(struct importing *im, const Onnx__NodeProto *node, size_t i,

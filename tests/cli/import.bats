@@ -127,6 +127,37 @@ PY
     [ "$(model_of all | sed -n 3p)" = "conv conv2 maps=4 kernel=1 groups=4" ]
 }
 
+@test "axes are counted from both ends, in any order" {
+    graph <<'PY'
+nodes, constants = plain()
+constants[2] = floats("v", 5, 4)
+for i, axes in enumerate(([2, 3], [-1, -2], [3, 2], [-2, 3], [3, -2])):
+    nodes[1:-1] = [node("ReduceMean", ["c"], ["f"], axes=axes, keepdims=0)]
+    save(model(nodes, constants), f"mean{i}.onnx")
+    nodes[1:-1] = [node("GlobalAveragePool", ["c"], ["m"]), node("Squeeze", ["m", "axes"], ["f"])]
+    save(model(nodes, [*constants, numbers("axes", *axes)]), f"squeeze{i}.onnx")
+    nodes[1:-1] = [node("GlobalAveragePool", ["c"], ["m"]), node("Flatten", ["m"], ["l"]),
+                   node("Unsqueeze", ["l", "axes"], ["u"]), node("Flatten", ["u"], ["f"])]
+    save(model(nodes, [*constants, numbers("axes", *axes)]), f"un{i}.onnx")
+for axis in 1, -3:
+    nodes[1:] = [node("GlobalAveragePool", ["c"], ["m"]), node("Softmax", ["m"], ["y"], axis=axis)]
+    save(model(nodes, constants), f"soft{axis}.onnx")
+PY
+    for kind in mean squeeze un; do
+        for i in 0 1 2 3 4; do
+            adam-ctl import $kind$i.onnx -f -o out 2>said
+            [ "$(model_of out | sed -n '3s/ .*size/ size/p')" = "avgpool size=all" ]
+        done
+    done
+    for axis in 1 -3; do
+        adam-ctl import soft$axis.onnx -f -o out 2>said
+    done
+    refused <<'TABLE'
+nodes[1] = node("ReduceMean", ["c"], ["f"], "mean", axes=[-1, 3], keepdims=0); save(model(nodes, constants)) => node 'mean' | axes other than 2,3
+nodes[1] = node("ReduceMean", ["c"], ["f"], "mean", axes=[1, 2], keepdims=0); save(model(nodes, constants)) => node 'mean' | axes other than 2,3
+TABLE
+}
+
 @test "operator sets 18 to 20 say the same of the same weights" {
     cat >script <<'PY'
 def made(old, opset):
