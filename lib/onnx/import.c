@@ -154,10 +154,11 @@ static int noted_classes(struct classes *classes, const char *text, struct error
     return status;
 }
 
-static int name_classes(struct checkpoint *checkpoint, const Onnx__ModelProto *model,
-                        const struct import_wish *wish, struct error *err) {
+static int name_classes(const struct importing *im, struct checkpoint *checkpoint,
+                        const Onnx__ModelProto *model, struct error *err) {
+    const struct import_wish *wish = im->wish;
     int count = model_classes(checkpoint->model);
-    const char *noted = find_note(model, "classes");
+    const char *noted = im->ours ? find_note(model, "classes") : NULL;
     int status = wish->classes ? classes_copy(&checkpoint->classes, wish->classes, err)
                  : noted       ? noted_classes(&checkpoint->classes, noted, err)
                                : number_classes(&checkpoint->classes, count, err);
@@ -180,7 +181,7 @@ static int make_checkpoint(struct importing *im, const Onnx__ModelProto *model,
     if (!status)
         status = check_ops(checkpoint->model, err);
     if (!status)
-        status = name_classes(checkpoint, model, im->wish, err);
+        status = name_classes(im, checkpoint, model, err);
     checkpoint->optimizer = (struct optimizer){.rule = RULE_SGD};
     checkpoint->run = json_object();
     if (!status && !checkpoint->run)

@@ -158,6 +158,21 @@ nodes[1] = node("ReduceMean", ["c"], ["f"], "mean", axes=[1, 2], keepdims=0); sa
 TABLE
 }
 
+@test "notes of others are their own: classes are read where adam-ctl export wrote them" {
+    graph <<'PY'
+made = model(*plain())
+helper.set_model_props(made, {"classes": "cat,dog"})
+save(made, "other.onnx")
+made.producer_name = "adam"
+save(made, "own.onnx")
+PY
+    adam-ctl import other.onnx -o other 2>said
+    adam-ctl export other -o again.onnx --set input.ops='scale 2'
+    grep -q '"0", *"1"' again.onnx
+    run_status 65 adam-ctl import own.onnx -o own
+    [[ $stderr = *"the names of its classes"* ]]
+}
+
 @test "operator sets 18 to 20 say the same of the same weights" {
     cat >script <<'PY'
 def made(old, opset):
