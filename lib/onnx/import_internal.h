@@ -158,6 +158,9 @@ size_t import_tensor_count(const Onnx__TensorProto *tensor);
 // out of memory.
 Onnx__TensorProto *import_new_tensor(struct importing *im, int32_t type, size_t count, bool list);
 
+// Whether it is a whole number, or a float.
+bool import_has_int(const Onnx__AttributeProto *attribute);
+bool import_has_real(const Onnx__AttributeProto *attribute);
 // An attribute, or *value as it was. STATUS_DATA: it is of another kind.
 int import_int(const Onnx__NodeProto *node, const char *name, int64_t *value, struct error *err);
 int import_real(const Onnx__NodeProto *node, const char *name, double *value, struct error *err);

@@ -528,9 +528,9 @@ int import_pad(struct importing *im, const Onnx__NodeProto *node, struct error *
 
 // A number or a list of them, as the tensor that it stands for.
 static const Onnx__TensorProto *tensor_of(struct importing *im, Onnx__AttributeProto *attribute) {
-    bool floats = attribute->has_f || attribute->n_floats > 0;
+    bool floats = import_has_real(attribute) || attribute->n_floats > 0;
     size_t list = floats ? attribute->n_floats : attribute->n_ints;
-    if (!floats && !attribute->has_i && list == 0)
+    if (!floats && !import_has_int(attribute) && list == 0)
         return NULL;
     Onnx__TensorProto *tensor = import_new_tensor(
         im, floats ? ONNX__TENSOR_PROTO__DATA_TYPE__FLOAT : ONNX__TENSOR_PROTO__DATA_TYPE__INT64,

@@ -316,9 +316,20 @@ static int refuse_attribute(const char *name, const char *wanted, struct error *
     return error_set(err, STATUS_DATA, "attribute '%s' must be %s", name, wanted);
 }
 
+// A writer of proto3 leaves out what is 0, and tells the type.
+bool import_has_int(const Onnx__AttributeProto *attribute) {
+    return attribute->has_i ||
+           (attribute->has_type && attribute->type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+}
+
+bool import_has_real(const Onnx__AttributeProto *attribute) {
+    return attribute->has_f ||
+           (attribute->has_type && attribute->type == ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+}
+
 int import_int(const Onnx__NodeProto *node, const char *name, int64_t *value, struct error *err) {
     const Onnx__AttributeProto *attribute = import_attribute(node, name);
-    if (attribute && !attribute->has_i)
+    if (attribute && !import_has_int(attribute))
         return refuse_attribute(name, "a whole number", err);
     *value = attribute ? attribute->i : *value;
     return STATUS_OK;
@@ -326,7 +337,7 @@ int import_int(const Onnx__NodeProto *node, const char *name, int64_t *value, st
 
 int import_real(const Onnx__NodeProto *node, const char *name, double *value, struct error *err) {
     const Onnx__AttributeProto *attribute = import_attribute(node, name);
-    if (attribute && !attribute->has_f)
+    if (attribute && !import_has_real(attribute))
         return refuse_attribute(name, "a number", err);
     *value = attribute ? (double)attribute->f : *value;
     return STATUS_OK;

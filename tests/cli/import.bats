@@ -173,6 +173,33 @@ PY
     [[ $stderr = *"the names of its classes"* ]]
 }
 
+@test "a number that is left out is 0 where its type is told" {
+    graph <<'PY'
+def emptied(node):
+    for attribute in node.attribute:
+        attribute.ClearField("i")
+        attribute.ClearField("f")
+    return node
+nodes, constants = plain()
+constants[2] = floats("v", 144, 5)
+nodes[2] = node("Gemm", ["f", "v", "a"], ["y"], "last", transB=0)
+save(model(nodes, constants), "full.onnx")
+emptied(nodes[2])
+save(model(nodes, constants), "left.onnx")
+nodes.insert(1, emptied(node("Constant", [], ["low"], value_float=0.0)))
+nodes.insert(2, node("Clip", ["c", "low"], ["r"]))
+nodes[3].input[0] = "r"
+save(model(nodes, constants), "clip.onnx")
+nodes[1:3] = [emptied(node("LeakyRelu", ["c"], ["r"], alpha=0.0))]
+save(model(nodes, constants), "leaky.onnx")
+PY
+    for file in full left clip leaky; do
+        adam-ctl import $file.onnx -o $file 2>said
+    done
+    cmp <(tail -c 3000 full/latest/model.safetensors) <(tail -c 3000 left/latest/model.safetensors)
+    [[ $(model_of clip) = *" act=relu"* && $(model_of leaky) = *" act=relu"* ]]
+}
+
 @test "operator sets 18 to 20 say the same of the same weights" {
     cat >script <<'PY'
 def made(old, opset):
@@ -432,7 +459,7 @@ nodes.insert(1, node("LayerNormalization", ["c", "s"], ["g"], "norm")); nodes[2]
 nodes.insert(1, node("Sub", ["c", "s"], ["g"], "less")); nodes[2].input[0] = "g"; constants.append(floats("s", 4, 1, 1)); save(model(nodes, constants)) => node 'less' | Mul and Add
 nodes[0].domain = "com.example"; save(model(nodes, constants)) => com.example
 nodes[0].attribute.append(helper.make_attribute("odd", 1)); save(model(nodes, constants)) => attribute 'odd'
-nodes[2].attribute[0].ClearField("i"); save(model(nodes, constants)) => 'transB' must be a whole number
+nodes[2].attribute[0].ClearField("i"); nodes[2].attribute[0].ClearField("type"); save(model(nodes, constants)) => 'transB' must be a whole number
 save(model(nodes, constants, gives=("y", "c"))) => 2 outputs
 save(model(nodes, constants, takes=("N", 3, 8))) => samples x channels
 nodes[1] = node("Flatten", ["c"], ["f"], "flat", axis=2); save(model(nodes, constants)) => 'flat' | axis 2
