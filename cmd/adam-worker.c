@@ -313,7 +313,7 @@ static int load(struct options *o, struct trainer_config *config, struct talker 
     config->resumed = !beginning_only(o->folder);
     if (config->resumed)
         return checkpoint_load(checkpoint, o->resume, o->set.items, o->set.count, true, err);
-    int status = run_folder_check(o->folder, err);
+    int status = run_folder_check(o->folder, true, err);
     if (!status)
         status = beginning_read(checkpoint, o->folder, o->set.items, o->set.count, err);
     if (!status)
@@ -366,7 +366,7 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
 static int start(struct options *o, struct trainer_config *config, struct talker *talker,
                  struct error *err) {
     const char *model = o->model ? o->model : o->settings.init_from;
-    int status = o->force ? STATUS_OK : run_folder_check(o->out, err);
+    int status = o->force ? STATUS_OK : run_folder_check(o->out, true, err);
     if (!status)
         status = model_ops_read(&config->checkpoint.model, model, o->set.items, o->set.count, err);
     if (!status && !o->force && run_folder_begun(o->out))

@@ -15,7 +15,7 @@ static int read_names(struct classes *classes, const struct import_options *opti
 // The folder is touched once the model is understood.
 static int save(const struct checkpoint *checkpoint, const struct import_options *options,
                 struct error *err) {
-    int status = options->force ? STATUS_OK : run_folder_check(options->out, err);
+    int status = options->force ? STATUS_OK : run_folder_check(options->out, false, err);
     if (!status)
         status = run_folder_make(options->out, err);
     return status ? status : checkpoint_save(checkpoint, options->out, 0, err);

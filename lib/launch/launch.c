@@ -153,7 +153,7 @@ static int remove_states(const char *folder, struct error *err) {
 
 int launch_check_folder(const struct launch *launch, struct error *err) {
     return launch->resume || launch->force ? run_folder_free(launch->folder, err)
-                                           : run_folder_check(launch->folder, err);
+                                           : run_folder_check(launch->folder, true, err);
 }
 
 bool launch_keeps_states(const struct launch *launch) {

@@ -99,8 +99,8 @@ int run_folder_create(const char *path, struct error *err);
 
 // A folder whose run is being written by another process is refused (STATUS_CANTCREATE).
 int run_folder_free(const char *run, struct error *err);
-// The same, and one whose run has a checkpoint.
-int run_folder_check(const char *run, struct error *err);
+// The same, and one whose run has a checkpoint. `resumes`: the command could go on with it.
+int run_folder_check(const char *run, bool resumes, struct error *err);
 // Makes the folder if there is none; removes the run in it if there is one and it is free.
 int run_folder_make(const char *run, struct error *err);
 // Whether the run in the folder has a checkpoint.

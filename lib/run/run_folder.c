@@ -185,13 +185,13 @@ int run_folder_free(const char *run, struct error *err) {
                : STATUS_OK;
 }
 
-int run_folder_check(const char *run, struct error *err) {
+int run_folder_check(const char *run, bool resumes, struct error *err) {
     int status = run_folder_free(run, err);
     if (status || !run_folder_saved(run))
         return status;
-    return error_set(err, STATUS_CANTCREATE,
-                     "%s holds a run already; --resume %s goes on with it, --force replaces it",
-                     run, run);
+    return error_set(err, STATUS_CANTCREATE, "%s holds a run already; %s%s%s--force replaces it",
+                     run, resumes ? "--resume " : "", resumes ? run : "",
+                     resumes ? " goes on with it, " : "");
 }
 
 // Up to the last slash, which separates a folder from what is in it.

@@ -621,5 +621,6 @@ TABLE
     [[ $stderr = *"--out DIR"* ]]
     adam-ctl import net.onnx -o run 2>said
     run_status 73 adam-ctl import net.onnx -o run
+    [[ $stderr = *": run holds a run already; --force replaces it" ]]
     adam-ctl import net.onnx -o run -f 2>said
 }

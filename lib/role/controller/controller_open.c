@@ -149,7 +149,7 @@ static int begin_anew(struct controller *c, const char *resume, struct error *er
     struct cluster *next = mem_zeroed(1, sizeof *next);
     int status = next ? begin_run(c, next, resume, err) : error_nomem(err);
     if (!status && !keep && !c->metrics)
-        status = run_folder_check(folder, err);
+        status = run_folder_check(folder, true, err);
     if (!status)
         status = make_folder(c, keep, err);
     return controller_commit(c, next, status, err);
