@@ -121,6 +121,7 @@ uint64_t *run_folder_clocks(const char *run, size_t *count);
 void run_folder_prune(const char *run, int keep, uint64_t clock);
 // RUN/DONE, with the line `text` in it; or takes it away, for a run that goes on.
 int run_folder_done(const char *run, const char *text, struct error *err);
+bool run_folder_is_done(const char *run);
 int run_folder_not_done(const char *run, struct error *err);
 // A folder of plain files, and the files. What cannot be removed stays.
 void run_folder_remove(const char *path);

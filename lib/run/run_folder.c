@@ -292,6 +292,10 @@ int run_folder_done(const char *run, const char *text, struct error *err) {
     return status;
 }
 
+bool run_folder_is_done(const char *run) {
+    return file_exists(run, "DONE");
+}
+
 int run_folder_not_done(const char *run, struct error *err) {
     char *path = join_path(run, "DONE");
     if (!path)

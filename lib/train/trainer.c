@@ -62,6 +62,8 @@ struct trainer {
     double heard_at;    // when that was; INFINITY: its silence was said
     struct best tested; // the last test
     struct best best;
+    uint64_t tested_at; // the clock of the newest test; UINT64_MAX: none is known
+    bool owed;          // a stop came before a test that is due here
     bool stop, save, ended;
     bool quit;      // it stops without saving
     bool pause;     // the director has a change
@@ -192,6 +194,11 @@ static void hear_wish(struct trainer *trainer) {
     trainer->pause |= wish == TRAINER_PAUSE;
 }
 
+static bool patience_is_over(const struct trainer *trainer) {
+    int64_t patience = trainer->config->settings.patience;
+    return patience > 0 && trainer->best.worse >= (uint64_t)patience;
+}
+
 static int stop_testing(void *self, const struct batch *batch, int i, const float *scores,
                         struct error *err) {
     struct trainer *trainer = self;
@@ -205,18 +212,24 @@ static int stop_testing(void *self, const struct batch *batch, int i, const floa
     return error_set(err, STATUS_STOPPED, "stopped while testing");
 }
 
-// The best checkpoint so far is kept, and where none is better for long the run ends.
+// The best checkpoint so far is kept, and where none is better for long the run ends. A test that
+// is done again, for its figures, does not count twice.
 static int take_result(struct trainer *trainer, struct error *err) {
     struct checkpoint *checkpoint = &trainer->config->checkpoint;
     struct best *best = &trainer->best;
-    int64_t patience = trainer->config->settings.patience;
+    trainer->owed = false;
+    if (trainer->tested_at == checkpoint->clock)
+        return STATUS_OK;
     trainer->save |= best_take(best, &trainer->tested);
-    if (patience > 0 && best->worse >= (uint64_t)patience && !trainer->ended) {
+    trainer->tested_at = checkpoint->clock;
+    trainer->changed = true;
+    if (patience_is_over(trainer) && !trainer->ended) {
         say_line(trainer, "%" PRIi64 " tests were not better than that of epoch %.4g: the run ends",
-                 patience, best->epoch);
+                 trainer->config->settings.patience, best->epoch);
         trainer->ended = trainer->impatient = true;
     }
     json_put(&checkpoint->run, "best", best_json(best));
+    json_put(&checkpoint->run, "tested", json_integer((json_int_t)trainer->tested_at));
     return checkpoint->run ? STATUS_OK : error_nomem(err);
 }
 
@@ -244,7 +257,19 @@ static int test_model(struct trainer *trainer, struct error *err) {
         status = take_result(trainer, err);
     }
     tally_free(&tally);
-    return status == STATUS_STOPPED ? STATUS_OK : status;
+    return status;
+}
+
+// A test that is due. One that a stop prevents is the first thing that the run does when it goes
+// on: its checkpoint says so.
+static int test_or_owe(struct trainer *trainer, struct error *err) {
+    struct checkpoint *checkpoint = &trainer->config->checkpoint;
+    int status = trainer->stop ? STATUS_STOPPED : test_model(trainer, err);
+    if (status != STATUS_STOPPED)
+        return status;
+    trainer->owed = true;
+    json_put(&checkpoint->run, "owed", json_true());
+    return checkpoint->run ? STATUS_OK : error_nomem(err);
 }
 
 // Names of a stream are known as far as it has been read.
@@ -495,6 +520,11 @@ static int report_stop(struct trainer *trainer, struct error *err) {
                      trainer->quit ? "nothing was saved" : "all is saved", trainer->config->folder);
 }
 
+// Where all is done a stop has come too late.
+static bool is_stopped(const struct trainer *trainer) {
+    return trainer->stop && (!trainer->ended || trainer->owed || trainer->quit);
+}
+
 // At its end a stream is known to have been one epoch.
 static void measure_stream(struct trainer *trainer) {
     trainer->pace.samples = trainer->config->checkpoint.samples;
@@ -518,12 +548,25 @@ static int train_stretch(struct trainer *trainer, struct error *err) {
     if (exhausted && !loader_status(trainer->loader, NULL))
         measure_stream(trainer);
     bool test_due = trainer->number == test_at || trainer->ended;
-    if (trainer->feed->test && test_due && !trainer->stop && !loader_status(trainer->loader, NULL))
-        status = test_model(trainer, err);
+    if (trainer->feed->test && test_due && !loader_status(trainer->loader, NULL))
+        status = test_or_owe(trainer, err);
     bool save_due = trainer->number == save_at || trainer->ended || trainer->stop || trainer->save;
     if (!status && save_due && !trainer->quit)
         status = save_once(trainer, err);
-    return !status && trainer->stop ? report_stop(trainer, err) : status;
+    return !status && is_stopped(trainer) ? report_stop(trainer, err) : status;
+}
+
+// Before more is trained: the test that a stop prevented, and at the end the last one, whose
+// figures are to be told.
+static int catch_up(struct trainer *trainer, struct error *err) {
+    bool due = trainer->owed || trainer->ended;
+    int status = STATUS_OK;
+    trainer->changed |= trainer->ended; // the settings may be others
+    if (trainer->feed->test && due)
+        status = test_or_owe(trainer, err);
+    if (!status && !trainer->owed && (due || trainer->save))
+        status = save_once(trainer, err);
+    return !status && is_stopped(trainer) ? report_stop(trainer, err) : status;
 }
 
 static int report_done(struct trainer *trainer, struct error *err) {
@@ -541,15 +584,25 @@ static int report_done(struct trainer *trainer, struct error *err) {
     return status;
 }
 
-static int train_epochs(struct trainer *trainer, struct error *err) {
-    int status = STATUS_OK;
-    trainer->ended = trainer->number >= trainer->last;
-    if (trainer->ended) {
+// Whether there is nothing to train; said where there is nothing to do at all. A run that was
+// killed between its last checkpoint and its end has yet to be ended.
+static bool is_done(struct trainer *trainer) {
+    bool done = run_folder_is_done(trainer->config->folder);
+    trainer->impatient = !done && patience_is_over(trainer) &&
+                         trainer->tested_at == trainer->config->checkpoint.clock;
+    trainer->ended = trainer->number >= trainer->last || trainer->impatient;
+    if (trainer->ended && done)
         say_line(trainer, "nothing to do: all %" PRIu64 " epochs are done; --epochs gives more",
                  trainer->epochs);
+    return trainer->ended && done;
+}
+
+static int train_epochs(struct trainer *trainer, struct error *err) {
+    if (is_done(trainer))
         return STATUS_OK;
-    }
-    status = run_folder_not_done(trainer->config->folder, err);
+    int status = run_folder_not_done(trainer->config->folder, err);
+    if (!status)
+        status = catch_up(trainer, err);
     while (!status && !trainer->ended)
         status = train_stretch(trainer, err);
     if (status)
@@ -596,6 +649,10 @@ static int record_run(struct trainer *trainer, struct error *err) {
     const struct settings *settings = &trainer->config->settings;
     trainer->before = checkpoint->run;
     trainer->best = best_read(json_object_get(trainer->before, "best"));
+    const json_t *tested = json_object_get(trainer->before, "tested");
+    trainer->tested_at =
+        json_is_integer(tested) ? (uint64_t)json_integer_value(tested) : UINT64_MAX;
+    trainer->owed = json_is_true(json_object_get(trainer->before, "owed"));
     const char *digest =
         json_string_value(json_object_get(json_object_get(trainer->before, "train"), "digest"));
     json_t *train = feed_describe(settings->data, trainer->feed->train);
@@ -608,6 +665,8 @@ static int record_run(struct trainer *trainer, struct error *err) {
         json_put(&checkpoint->run, "test", feed_describe(settings->test, trainer->feed->test));
     if (trainer->best.known)
         json_put(&checkpoint->run, "best", best_json(&trainer->best));
+    if (trainer->tested_at != UINT64_MAX)
+        json_put(&checkpoint->run, "tested", json_integer((json_int_t)trainer->tested_at));
     return checkpoint->run ? STATUS_OK : error_nomem(err);
 }
 

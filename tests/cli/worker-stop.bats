@@ -29,7 +29,7 @@ stop_and_go() {
         stop_now
         if jq -e '.epoch != (.epoch | floor)' b/latest/manifest.json; then torn=1; fi
         start adam-worker --resume b
-        wait_for resumed_times "$round"
+        wait_for resumed_times b "$round"
     done
     wait_end
     [ "$status" -eq 0 ]
@@ -38,7 +38,7 @@ stop_and_go() {
 }
 
 resumed_times() {
-    [ "$(grep -c '"resumed":true' b/metrics.jsonl)" = "$1" ]
+    [ "$(grep -c '"resumed":true' "$1/metrics.jsonl")" = "$2" ]
 }
 
 @test "one thread: stopped in mid-epoch and resumed, the same bytes come out" {
@@ -68,6 +68,87 @@ resumed_times() {
     same_model a b
     run_ok adam-worker --resume b
     [[ "$stderr" = *"nothing to do"* ]]
+}
+
+# A test set, many.idx, whose test lasts for long enough to be stopped.
+many_tests() {
+    python - <<'END'
+import numpy as np
+rng, count = np.random.default_rng(6), 10000
+labels = rng.integers(0, 3, count, np.uint8)
+open("many.lab", "wb").write(np.array([0x801, count], ">u4").tobytes() + labels.tobytes())
+open("many.idx", "wb").write(np.array([0x803, count, 8, 8], ">u4").tobytes() + rng.bytes(count * 64))
+END
+}
+
+# Starts the run $1 with more options, and stops it in the test behind epoch $2.
+stop_in_test() {
+    local run=$1 epoch=$2
+    shift 2
+    start_tiny --test many.idx --test-labels many.lab --threads 1 "$@" --out "$run"
+    wait_for trained_for "$run" "$epoch"
+    stop_now
+    [ "$(metrics "$run" eval epoch | wc -l)" = $((epoch - 1)) ]
+    jq -e ".epoch == $epoch and .run.owed" "$run/latest/manifest.json"
+}
+
+trained_for() {
+    [ "$(metrics "$1" train 'epoch | floor' | tail -n 1)" = "$2" ]
+}
+
+# Whether the runs $1 and $2 ended alike.
+same_end() {
+    cmp "$1/DONE" "$2/DONE"
+    same_model "$1" "$2"
+    [ "$(jq .run "$1/latest/manifest.json")" = "$(jq .run "$2/latest/manifest.json")" ]
+    [ "$(readlink "$1/best")" = "$(readlink "$2/best")" ]
+}
+
+@test "a test in which a run is stopped is done first when it goes on, the last one too" {
+    local tests=(--test many.idx --test-labels many.lab --threads 1)
+    many_tests
+    REST=0 tiny "${tests[@]}" --epochs 2 --out a
+    stop_in_test b 2 --epochs 2
+    [ ! -e b/DONE ]
+    REST=0 run_ok adam-worker --resume b
+    [[ "$stderr" != *"nothing to do"* ]]
+    same_end a b
+    [ "$(metrics a eval loss)" = "$(metrics b eval loss)" ]
+    # It counts for the patience of the run.
+    REST=0 tiny "${tests[@]}" --epochs 9 --patience 1 --rate 0 --out c
+    stop_in_test d 1 --epochs 9 --patience 1 --rate 0
+    REST=0 adam-worker --resume d
+    same_end c d
+    # Stopped in the test again, it is still to be done.
+    stop_in_test e 1 --epochs 2
+    start adam-worker --resume e
+    wait_for resumed_times e 1
+    stop_now
+    REST=0 adam-worker --resume e
+    same_end a e
+}
+
+@test "a run that was killed between its last checkpoint and its end is ended when it goes on" {
+    local REST=0 tests=(--test test.idx --test-labels test.lab --threads 1 --rate 0 --patience 3)
+    tiny "${tests[@]}" --epochs 2 --out a
+    ended_twice a
+    # So is one that ended before its last epoch; no test counts twice.
+    tiny "${tests[@]}" --epochs 9 --out b
+    [ "$(metrics b done epoch | cut -c 1)" = 4 ]
+    ended_twice b
+    tiny --epochs 1 --out c
+    ended_twice c
+}
+
+# Whether the finished run $1 ends as it did once it has lost its end.
+ended_twice() {
+    cp -a "$1" "$1.2"
+    rm "$1.2/DONE"
+    adam-worker --resume "$1.2"
+    [ "$(metrics "$1.2" 'done' epoch | wc -l)" = 2 ]
+    cmp "$1/DONE" "$1.2/DONE"
+    same_model "$1" "$1.2"
+    [ "$(jq .run "$1/latest/manifest.json")" = "$(jq .run "$1.2/latest/manifest.json")" ]
 }
 
 @test "what is given with --resume wins, and is said" {
