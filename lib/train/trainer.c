@@ -598,8 +598,6 @@ static bool is_done(struct trainer *trainer) {
 }
 
 static int train_epochs(struct trainer *trainer, struct error *err) {
-    if (is_done(trainer))
-        return STATUS_OK;
     int status = run_folder_not_done(trainer->config->folder, err);
     if (!status)
         status = catch_up(trainer, err);
@@ -905,7 +903,7 @@ static void close_run(struct trainer *trainer) {
 int trainer_run(struct trainer_config *config, struct error *err) {
     struct trainer trainer = {.config = config};
     int status = open_run(&trainer, err);
-    if (!status) {
+    if (!status && !is_done(&trainer)) {
         char text[HEALTH_TEXT];
         report_start(&trainer);
         if (trainer.feed->train && classes_of(&trainer) > 0 &&

@@ -66,8 +66,11 @@ resumed_times() {
     run_ok adam-worker --resume b --epochs 4
     [[ "$stderr" = *"--epochs is 4 now, was 2"* ]]
     same_model a b
+    # With nothing to do its end stays as it is.
+    cp b/metrics.jsonl before
     run_ok adam-worker --resume b
     [[ "$stderr" = *"nothing to do"* ]]
+    cmp before b/metrics.jsonl
 }
 
 # A test set, many.idx, whose test lasts for long enough to be stopped.
