@@ -640,27 +640,49 @@ static void set_batch_range(struct trainer *trainer) {
     trainer->saved = trainer->config->resumed ? trainer->number : UINT64_MAX;
 }
 
+// Whether a set, "train" or "test", is another one than that of before; said.
+static bool is_other_set(const struct trainer *trainer, const char *name, const char *words,
+                         const char *path, const json_t *set) {
+    const json_t *then = json_object_get(trainer->before, name);
+    const char *was = json_string_value(json_object_get(then, "digest"));
+    const char *now = json_string_value(json_object_get(set, "digest"));
+    bool other = trainer->config->resumed && was && now && strcmp(was, now) != 0;
+    if (other)
+        say_line(trainer, "note: %s is not the %s set of before (digest %s, was %s)", path, words,
+                 now, was);
+    return other;
+}
+
+// What tests have found before: nothing, where the test set was another.
+static void recall_tests(struct trainer *trainer, bool other) {
+    const json_t *tested = json_object_get(trainer->before, "tested");
+    trainer->best = best_read(json_object_get(trainer->before, "best"));
+    trainer->tested_at =
+        json_is_integer(tested) ? (uint64_t)json_integer_value(tested) : UINT64_MAX;
+    trainer->owed = json_is_true(json_object_get(trainer->before, "owed"));
+    if (!other)
+        return;
+    if (trainer->best.known)
+        say_line(trainer, "note: what was best on that test set, epoch %.4g, no longer counts",
+                 trainer->best.epoch);
+    trainer->best = (struct best){0};
+    trainer->tested_at = UINT64_MAX;
+}
+
 // What the checkpoints record of this run; the same for the same settings and
 // data, so that two runs can be compared byte by byte.
 static int record_run(struct trainer *trainer, struct error *err) {
     struct checkpoint *checkpoint = &trainer->config->checkpoint;
     const struct settings *settings = &trainer->config->settings;
+    const struct feed *feed = trainer->feed;
+    json_t *train = feed_describe(settings->data, feed->train);
+    json_t *test = feed->test ? feed_describe(settings->test, feed->test) : NULL;
     trainer->before = checkpoint->run;
-    trainer->best = best_read(json_object_get(trainer->before, "best"));
-    const json_t *tested = json_object_get(trainer->before, "tested");
-    trainer->tested_at =
-        json_is_integer(tested) ? (uint64_t)json_integer_value(tested) : UINT64_MAX;
-    trainer->owed = json_is_true(json_object_get(trainer->before, "owed"));
-    const char *digest =
-        json_string_value(json_object_get(json_object_get(trainer->before, "train"), "digest"));
-    json_t *train = feed_describe(settings->data, trainer->feed->train);
-    const char *now = json_string_value(json_object_get(train, "digest"));
-    if (trainer->config->resumed && digest && now && strcmp(digest, now) != 0)
-        say_line(trainer, "note: %s is not the training set of before (digest %s, was %s)",
-                 settings->data, now, digest);
+    is_other_set(trainer, "train", "training", settings->data, train);
+    recall_tests(trainer, is_other_set(trainer, "test", "test", settings->test, test));
     checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
-    if (trainer->feed->test)
-        json_put(&checkpoint->run, "test", feed_describe(settings->test, trainer->feed->test));
+    if (feed->test)
+        json_put(&checkpoint->run, "test", test);
     if (trainer->best.known)
         json_put(&checkpoint->run, "best", best_json(&trainer->best));
     if (trainer->tested_at != UINT64_MAX)

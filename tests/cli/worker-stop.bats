@@ -170,6 +170,21 @@ ended_twice() {
     [[ "$stderr" = *"not the training set of before"* ]]
 }
 
+@test "the best on another test set no longer counts" {
+    local tests=(--test test.idx --test-labels test.lab --rate 0 --threads 1)
+    tiny "${tests[@]}" --epochs 3 --out run
+    run_ok adam-worker --resume run --test train.idx --test-labels train.lab --epochs 5 --patience 2
+    [[ "$stderr" = *"train.idx is not the test set of before"* ]]
+    [[ "$stderr" = *"what was best on that test set, epoch 1, no longer counts"* ]]
+    [[ "$stderr" != *"the run ends"* ]]
+    jq -e '.run.best | .epoch == 4 and .worse == 1' run/latest/manifest.json
+    jq -e '.epoch == 4' run/best/manifest.json
+    # On the same one it counts.
+    run_ok adam-worker --resume run --epochs 9
+    [[ "$stderr" != *"no longer counts"* ]]
+    jq -e '.run.best | .epoch == 4 and .worse == 2' run/latest/manifest.json
+}
+
 @test "SIGUSR1 saves, and the run goes on" {
     start_tiny --epochs 1000000000 --checkpoint-every 0 --out run
     [ ! -e run/latest ]
