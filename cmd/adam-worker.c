@@ -345,6 +345,7 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
                          "weights",
                          o->resume);
     find_files(talker, &config->checkpoint, stored);
+    const struct settings given = o->settings;
     settings_default(&o->settings);
     settings_read(&o->settings, stored);
     free(o->set.items);
@@ -354,6 +355,7 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
     if (parse(o, argc, argv, &operand, err) != CLI_RUN)
         return STATUS_USAGE;
     config->weigh = o->settings.class_weights != before; // given anew
+    settings_fit_rule(&o->settings, &given);
     json_t *now = settings_write(&o->settings);
     if (!now)
         return error_nomem(err);

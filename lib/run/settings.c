@@ -506,6 +506,17 @@ void settings_go_on(struct settings *settings, const struct settings *before, ui
     settings->state_since = same ? before->state_since : (int64_t)clock;
 }
 
+void settings_fit_rule(struct settings *settings, const struct settings *given) {
+    enum rule rule = rule_of(settings);
+    if (!rule_names[rule])
+        return;
+    const struct optimizer_usual usual = optimizer_usual(rule);
+    if (isnan(usual.momentum))
+        settings->momentum = given->momentum;
+    if (isnan(usual.beta2))
+        settings->beta2 = given->beta2;
+}
+
 // A value that the rule has: as given, or as usual; 0 where it has none.
 static int find_value(double *value, const char *option, double given, double usual, enum rule rule,
                       struct error *err) {

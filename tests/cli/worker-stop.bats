@@ -164,6 +164,24 @@ ended_twice() {
     run_status 2 adam-worker --resume run --model tiny.net
 }
 
+@test "a run goes on with an optimizer that lacks what the one of before was given" {
+    tiny --epochs 1 --optimizer adam --momentum 0.8 --beta2 0.99 --out run
+    run_ok adam-worker --resume run --epochs 2 --optimizer momentum
+    [[ "$stderr" = *"--beta2 is not given now, was 0.99"* ]]
+    [[ "$stderr" != *"--momentum is"* ]]
+    run_ok adam-worker --resume run --epochs 3 --optimizer rmsprop
+    [[ "$stderr" = *"--momentum is not given now, was 0.8"* ]]
+    run_ok adam-worker --resume run --epochs 4 --optimizer sgd
+    jq -e '.run.settings | has("momentum") or has("beta2") | not' run/latest/manifest.json
+    # What is given now is meant.
+    run_status 2 adam-worker --resume run --epochs 5 --momentum 0.9
+    [[ "$stderr" = *"--momentum has no meaning with --optimizer sgd"* ]]
+    # Where the momentum said which rule it was.
+    tiny --epochs 1 --momentum 0.9 --out other
+    run_ok adam-worker --resume other --epochs 2 --optimizer sgd
+    [[ "$stderr" = *"--momentum is not given now, was 0.9"* ]]
+}
+
 @test "another training set is noticed" {
     tiny --epochs 1 --out run
     run_ok adam-worker --resume run --data test.idx --labels test.lab --epochs 2
