@@ -171,21 +171,6 @@ static int add_curve_values(struct history_reader *r, const char *event, const j
     return status;
 }
 
-static int add_start(struct history_reader *r, const json_t *line, struct error *err) {
-    r->before = r->time;
-    if (json_array_size(r->history->starts) == 0)
-        r->history->began = r->history->ended = number_member(line, "t");
-    r->session_began = number_member(line, "t");
-    r->history->end = HISTORY_RUNNING;
-    r->started = true;
-    return json_array_append(r->history->starts, (json_t *)line) ? error_nomem(err) : STATUS_OK;
-}
-
-static void end_with(struct history *history, enum history_end end, const char *reason) {
-    history->end = end;
-    snprintf(history->reason, sizeof history->reason, "%s", reason ? reason : "");
-}
-
 // Where the run is, by the line of one that knows.
 static void advance_by_line(struct history_reader *r, const json_t *line) {
     double step = number_member(line, "step"), samples = number_member(line, "samples");
@@ -197,6 +182,23 @@ static void advance_by_line(struct history_reader *r, const json_t *line) {
     }
     r->step = isfinite(step) ? step : r->step;
     r->history->samples = isfinite(samples) ? samples : r->history->samples;
+}
+
+// A start that does not say where the run goes on leaves that to the first line behind it.
+static int add_start(struct history_reader *r, const json_t *line, struct error *err) {
+    r->before = r->time;
+    if (json_array_size(r->history->starts) == 0)
+        r->history->began = r->history->ended = number_member(line, "t");
+    r->session_began = number_member(line, "t");
+    r->history->end = HISTORY_RUNNING;
+    r->started = true;
+    advance_by_line(r, line);
+    return json_array_append(r->history->starts, (json_t *)line) ? error_nomem(err) : STATUS_OK;
+}
+
+static void end_with(struct history *history, enum history_end end, const char *reason) {
+    history->end = end;
+    snprintf(history->reason, sizeof history->reason, "%s", reason ? reason : "");
 }
 
 // Moves the reader to the line's place in the run.

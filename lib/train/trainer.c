@@ -118,9 +118,7 @@ static void report_start(struct trainer *trainer) {
     json_put(&fields, "train", feed_describe(settings->data, trainer->feed->train));
     if (trainer->feed->test)
         json_put(&fields, "test", feed_describe(settings->test, trainer->feed->test));
-    struct error err = {0};
-    if (metrics_write(trainer->metrics, "start", fields, &err))
-        say_line(trainer, "warning: %s; the run goes on", err.text);
+    report_event(trainer, "start", fields);
 }
 
 // Where the run stands, from the sums of the loop.

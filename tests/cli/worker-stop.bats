@@ -66,6 +66,7 @@ resumed_times() {
     run_ok adam-worker --resume b --epochs 4
     [[ "$stderr" = *"--epochs is 4 now, was 2"* ]]
     same_model a b
+    [ "$(metrics b start 'epoch | floor' | xargs)" = "0 2" ]
     # With nothing to do its end stays as it is.
     cp b/metrics.jsonl before
     run_ok adam-worker --resume b

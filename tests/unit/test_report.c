@@ -230,6 +230,24 @@ static void test_history(struct tap *tap) {
         history_free(&h);
         unlink(path);
     });
+    TEST(tap, "what lies behind a start is of a branch that was left", {
+        char path[TEMPFILE_PATH];
+        char lines[2048];
+        snprintf(lines, sizeof lines,
+                 START TRAIN TRAIN TRAIN
+                 "{\"v\":1,\"t\":200,\"event\":\"start\",\"step\":10,\"epoch\":1.0}\n" TRAIN,
+                 "100", "110", 10, 1.0, "0.9", "120", 20, 2.0, "0.1", "130", 30, 3.0, "0.2", "220",
+                 20, 2.0, "0.7");
+        write_text(path, lines);
+        CHECK_INT(tap, history_read(&h, path, &err), STATUS_OK);
+        const struct curve *loss = &h.curves[CURVE_LOSS];
+        CHECK_INT(tap, loss->n, 2); // 10 of before, 20 of now
+        CHECK_NEAR(tap, curve_least(loss, NULL), 0.7, 0);
+        CHECK_NEAR(tap, h.epoch, 2, 0);
+        CHECK_NEAR(tap, h.step, 20, 0);
+        history_free(&h);
+        unlink(path);
+    });
     TEST(tap, "mini-batches of workers that were started again count", {
         static const int told[][3] = {{3, 0, 0},   {4, 0, 0},   {3, 226, 1}, {4, 172, 1}, {4, 0, 0},
                                       {4, 237, 2}, {3, 300, 2}, {3, 0, 0},   {3, 20, 3}};

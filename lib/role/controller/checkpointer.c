@@ -84,18 +84,21 @@ static int open_servers(struct checkpointer *s, struct error *err) {
     return exchange_open(&s->pull, s->servers, EXCHANGE_PULL, &all, 1, err);
 }
 
-static void report_start(struct checkpointer *s, bool resumed) {
+// Another checkpointer, which goes on with one's work, does not know yet where the run is.
+static void report_start(struct checkpointer *s, bool first) {
     const struct model *model = s->checkpoint.model;
-    json_t *fields = json_pack(
-        "{s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:b, s:o}", "command", s->config.command,
-        "version", ADAM_VERSION, "seed", (json_int_t)s->settings.seed, "batch",
-        (json_int_t)s->settings.batch, "mode", s->settings.protocol, "model", model->name,
-        "parameters", (json_int_t)model->parameter_count, "connections",
-        (json_int_t)model->connections, "resumed", resumed, "train", data_servers_json(&s->data));
+    json_t *fields =
+        json_pack("{s:s, s:s, s:I, s:I, s:s, s:s, s:I, s:I, s:b, s:o}", "command",
+                  s->config.command, "version", ADAM_VERSION, "seed", (json_int_t)s->settings.seed,
+                  "batch", (json_int_t)s->settings.batch, "mode", s->settings.protocol, "model",
+                  model->name, "parameters", (json_int_t)model->parameter_count, "connections",
+                  (json_int_t)model->connections, "resumed", !first || s->resume, "train",
+                  data_servers_json(&s->data));
     if (s->feed->test)
         json_put(&fields, "test", feed_describe(s->settings.test, s->feed->test));
     struct error err = {0};
-    if (metrics_write(s->config.metrics, "start", fields, &err))
+    if (first ? events_write(s->config.metrics, &s->checkpoint, "start", fields, &err)
+              : metrics_write(s->config.metrics, "start", fields, &err))
         checkpointer_say(s, "warning: %s; the run goes on", err.text);
 }
 
@@ -151,7 +154,7 @@ static int attach_data(struct checkpointer *s, bool first, struct error *err) {
     s->result.samples = s->data.samples;
     s->saved = s->checkpoint.clock;
     s->ever_saved = first && s->resume;
-    report_start(s, !first || s->resume);
+    report_start(s, first);
     return STATUS_OK;
 }
 
