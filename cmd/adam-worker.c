@@ -155,6 +155,31 @@ static int check_member(const struct options *o, struct error *err) {
                      o->network.controller, given);
 }
 
+// What has no meaning beside the rest. Of a run that goes on the rest is what it was begun with,
+// too, and what is refused is what is `given` now.
+static int check_settings(const struct settings *s, const struct settings *given,
+                          struct error *err) {
+    if (s->partitions > 1 && (s->threads > 0 || s->home))
+        return error_set(err, STATUS_USAGE,
+                         "each of the %lld partitions has a thread and weights of its own; leave "
+                         "out --%s",
+                         (long long)s->partitions, s->home ? "home" : "threads");
+    if (s->sync && s->home && !given->sync)
+        return error_set(err, STATUS_USAGE,
+                         "the threads of this run share one mini-batch, as it was begun with "
+                         "--sync; leave out --home");
+    if (s->patience > 0 && !s->test)
+        return error_set(err, STATUS_USAGE, "--patience needs tests: --test FILE");
+    bool stream = s->data && !strcmp(s->data, "-");
+    if (given->spool && !stream)
+        return error_set(err, STATUS_USAGE, "--spool is for --data -");
+    if (stream && !s->spool && given->epochs > 1)
+        return error_set(err, STATUS_USAGE,
+                         "standard input can be read once; --spool FILE keeps it for %lld epochs",
+                         (long long)given->epochs);
+    return STATUS_OK;
+}
+
 static int check(const struct options *o, int argc, int operand, char **argv, struct error *err) {
     const struct settings *s = &o->settings;
     if (operand != argc)
@@ -171,8 +196,6 @@ static int check(const struct options *o, int argc, int operand, char **argv, st
                          : !s->data ? "--data FILE"
                                     : "--out DIR",
                          PROGRAM);
-    if (s->patience > 0 && !s->test && !o->resume)
-        return error_set(err, STATUS_USAGE, "--patience needs tests: --test FILE");
     if (o->resume && s->init_from)
         return error_set(err, STATUS_USAGE,
                          "--resume goes on with the weights of %s; leave out --init-from",
@@ -181,19 +204,7 @@ static int check(const struct options *o, int argc, int operand, char **argv, st
         return error_set(err, STATUS_USAGE,
                          "--resume goes on with the model and the folder of %s; leave out --%s",
                          o->resume, o->model ? "model" : "out");
-    if (s->partitions > 1 && (s->threads > 0 || s->home))
-        return error_set(err, STATUS_USAGE,
-                         "each of the %lld partitions has a thread and weights of its own; leave "
-                         "out --%s",
-                         (long long)s->partitions, s->home ? "home" : "threads");
-    bool stream = s->data && !strcmp(s->data, "-");
-    if (s->spool && !stream)
-        return error_set(err, STATUS_USAGE, "--spool is for --data -");
-    if (stream && !s->spool && s->epochs > 1)
-        return error_set(err, STATUS_USAGE,
-                         "standard input can be read once; --spool FILE keeps it for %lld epochs",
-                         (long long)s->epochs);
-    return STATUS_OK;
+    return o->resume ? STATUS_OK : check_settings(s, s, err);
 }
 
 // --- signals ----------------------------------------------------------------------------
@@ -355,7 +366,10 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
     if (parse(o, argc, argv, &operand, err) != CLI_RUN)
         return STATUS_USAGE;
     config->weigh = o->settings.class_weights != before; // given anew
-    settings_fit_rule(&o->settings, &given);
+    settings_fit(&o->settings, &given);
+    status = check_settings(&o->settings, &given, err);
+    if (status)
+        return status;
     json_t *now = settings_write(&o->settings);
     if (!now)
         return error_nomem(err);

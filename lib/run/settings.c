@@ -506,7 +506,7 @@ void settings_go_on(struct settings *settings, const struct settings *before, ui
     settings->state_since = same ? before->state_since : (int64_t)clock;
 }
 
-void settings_fit_rule(struct settings *settings, const struct settings *given) {
+static void fit_rule(struct settings *settings, const struct settings *given) {
     enum rule rule = rule_of(settings);
     if (!rule_names[rule])
         return;
@@ -515,6 +515,14 @@ void settings_fit_rule(struct settings *settings, const struct settings *given) 
         settings->momentum = given->momentum;
     if (isnan(usual.beta2))
         settings->beta2 = given->beta2;
+}
+
+void settings_fit(struct settings *settings, const struct settings *given) {
+    fit_rule(settings, given);
+    if (settings->partitions > 1)
+        settings->threads = given->threads;
+    if (settings->partitions > 1 || settings->sync)
+        settings->home = given->home;
 }
 
 // A value that the rule has: as given, or as usual; 0 where it has none.

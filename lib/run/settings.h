@@ -146,9 +146,9 @@ int settings_holdout(const struct settings *settings, double *share, struct erro
 // rule the state does not go on.
 void settings_go_on(struct settings *settings, const struct settings *before, uint64_t clock);
 
-// Takes back what their rule does not have, for a run that goes on with another rule: but not what
-// `given` has, which somebody means.
-void settings_fit_rule(struct settings *settings, const struct settings *given);
+// Of a run that goes on with other settings: takes back what has no meaning beside these, such as
+// values that another rule does not have; but not what `given` has, which somebody means.
+void settings_fit(struct settings *settings, const struct settings *given);
 
 // The learning rate before its schedule: as given, or the usual one of the rule.
 double settings_rate(const struct settings *settings);

@@ -183,6 +183,27 @@ ended_twice() {
     [[ "$stderr" = *"--momentum is not given now, was 0.9"* ]]
 }
 
+@test "threads and homes of a run that goes on are refused where they have no meaning, or left out" {
+    tiny --epochs 1 --partitions 2 --out cut
+    run_status 2 adam-worker --resume cut --epochs 2 --threads 4
+    [[ "$stderr" = *"each of the 2 partitions has a thread"*"leave out --threads"* ]]
+    run_status 2 adam-worker --resume cut --epochs 2 --home copies
+    [[ "$stderr" = *"leave out --home"* ]]
+    run_ok adam-worker --resume cut --epochs 2 --partitions 1 --threads 2 --home copies
+    [[ "$stderr" = *"2 threads, each on a copy"* ]]
+    run_status 2 adam-worker --resume cut --epochs 3 --patience 2
+    [[ "$stderr" = *"--patience needs tests"* ]]
+    # Nobody gives these now.
+    run_ok adam-worker --resume cut --epochs 3 --partitions 2
+    [[ "$stderr" = *"--home is not given now, was copies"* ]]
+    tiny --epochs 1 --sync --out step
+    run_status 2 adam-worker --resume step --epochs 2 --home copies
+    [[ "$stderr" = *"as it was begun with --sync; leave out --home"* ]]
+    tiny --epochs 1 --home copies --out free
+    run_ok adam-worker --resume free --epochs 2 --sync
+    [[ "$stderr" = *"--home is not given now, was copies"* ]]
+}
+
 @test "another training set is noticed" {
     tiny --epochs 1 --out run
     run_ok adam-worker --resume run --data test.idx --labels test.lab --epochs 2
