@@ -362,11 +362,11 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
     free(o->set.items);
     free(o->freeze.items);
     o->set = o->freeze = (struct option_list){0};
-    const char *before = o->settings.class_weights;
+    const struct settings before = o->settings;
     if (parse(o, argc, argv, &operand, err) != CLI_RUN)
         return STATUS_USAGE;
-    config->weigh = o->settings.class_weights != before; // given anew
-    settings_fit(&o->settings, &given);
+    config->weigh = o->settings.class_weights != before.class_weights; // given anew
+    settings_fit(&o->settings, &before, &given);
     status = check_settings(&o->settings, &given, err);
     if (status)
         return status;

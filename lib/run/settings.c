@@ -119,7 +119,7 @@ void settings_default(struct settings *settings) {
         .schedule = "constant",
         .momentum = NAN,
         .beta2 = NAN,
-        .epsilon = 1e-8,
+        .epsilon = SETTINGS_EPSILON,
         .eval_every = 1,
         .checkpoint_every = "1",
         .keep_last = 3,
@@ -515,14 +515,35 @@ static void fit_rule(struct settings *settings, const struct settings *given) {
         settings->momentum = given->momentum;
     if (isnan(usual.beta2))
         settings->beta2 = given->beta2;
+    if (!optimizer_is_adaptive(rule))
+        settings->epsilon = given->epsilon;
 }
 
-void settings_fit(struct settings *settings, const struct settings *given) {
+// Whether somebody names another file now.
+static bool is_other(const char *given, const char *before) {
+    return given && (!before || strcmp(given, before) != 0);
+}
+
+void settings_fit(struct settings *settings, const struct settings *before,
+                  const struct settings *given) {
     fit_rule(settings, given);
     if (settings->partitions > 1)
         settings->threads = given->threads;
     if (settings->partitions > 1 || settings->sync)
         settings->home = given->home;
+    if (settings->partitions < 2)
+        settings->in_flight = given->in_flight;
+    if (is_other(given->data, before->data))
+        settings->labels = given->labels;
+    if (is_other(given->test, before->test))
+        settings->test_labels = given->test_labels;
+    if (settings->test && is_held_out(settings->test, strlen(settings->test)))
+        settings->test_targets = given->test_targets;
+}
+
+static int refuse_value_of_rule(const char *option, enum rule rule, struct error *err) {
+    return error_set(err, STATUS_USAGE, "--%s has no meaning with --optimizer %s", option,
+                     rule_names[rule]);
 }
 
 // A value that the rule has: as given, or as usual; 0 where it has none.
@@ -530,8 +551,7 @@ static int find_value(double *value, const char *option, double given, double us
                       struct error *err) {
     *value = !isnan(given) ? given : isnan(usual) ? 0 : usual;
     if (!isnan(given) && isnan(usual))
-        return error_set(err, STATUS_USAGE, "--%s has no meaning with --optimizer %s", option,
-                         rule_names[rule]);
+        return refuse_value_of_rule(option, rule, err);
     if (*value >= 1 && optimizer_states(rule) > 1)
         return error_set(err, STATUS_USAGE, "--%s of --optimizer %s is below 1", option,
                          rule_names[rule]);
@@ -543,6 +563,8 @@ int settings_optimizer(const struct settings *settings, struct optimizer *optimi
     enum rule rule = rule_of(settings);
     if (!rule_names[rule])
         return error_set(err, STATUS_USAGE, "unknown optimizer '%s'", settings->optimizer);
+    if (settings->epsilon != SETTINGS_EPSILON && !optimizer_is_adaptive(rule))
+        return refuse_value_of_rule("epsilon", rule, err);
     const struct optimizer_usual usual = optimizer_usual(rule);
     *optimizer = (struct optimizer){
         .rule = rule,
@@ -721,6 +743,27 @@ int settings_check_targets(const struct settings *settings, struct error *err) {
     return error_set(err, STATUS_USAGE, "labels are given, and samples with targets have none");
 }
 
+int settings_check_tests(const struct settings *settings, struct error *err) {
+    const char *test = settings->test, *beside = settings->test_labels    ? "test-labels"
+                                                 : settings->test_targets ? "test-targets"
+                                                                          : NULL;
+    bool own = test && !is_held_out(test, strlen(test));
+    if (beside && !own)
+        return error_set(err, STATUS_USAGE, "%s belong to a test set of its own, and %s", beside,
+                         test ? "this one is held out of the training set" : "there is none");
+    if (settings->patience > 0 && test && settings->eval_every <= 0)
+        return error_set(err, STATUS_USAGE,
+                         "patience counts tests, and with eval-every 0 there is one at the end");
+    return STATUS_OK;
+}
+
+int settings_check_partitions(const struct settings *settings, struct error *err) {
+    if (settings->in_flight < 2 || settings->partitions > 1)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "in-flight is of partitions, and the model is whole: set partitions");
+}
+
 int settings_check_mixing(const struct settings *settings, struct error *err) {
     const char *way = settings->mixup > 0 ? "mixup" : "cutmix";
     if (settings->batch > 1 || (settings->mixup <= 0 && settings->cutmix <= 0))
@@ -752,5 +795,9 @@ int settings_check(const struct settings *settings, struct error *err) {
         status = settings_check_mixing(settings, err);
     if (status == STATUS_OK)
         status = settings_check_targets(settings, err);
+    if (status == STATUS_OK)
+        status = settings_check_tests(settings, err);
+    if (status == STATUS_OK)
+        status = settings_check_partitions(settings, err);
     return status;
 }

@@ -89,6 +89,7 @@ struct settings {
 #define SETTINGS_EMA_MOST 0.9999999 // below 1 also as a float
 enum { SETTINGS_EPOCHS = 10 };      // where nothing is said
 #define SETTINGS_BALANCED "auto"
+#define SETTINGS_EPSILON 1e-8 // of rules that have one, where nothing is said
 void settings_default(struct settings *settings);
 
 // Sets one key of a run of many processes from text, which must outlive the settings.
@@ -119,6 +120,10 @@ int settings_check_texts(const struct settings *settings, struct error *err);
 int settings_check_mixing(const struct settings *settings, struct error *err);
 // Whether samples that have targets are not meant to have labels, too. STATUS_USAGE.
 int settings_check_targets(const struct settings *settings, struct error *err);
+// Whether what is said of tests is of tests that there are. STATUS_USAGE.
+int settings_check_tests(const struct settings *settings, struct error *err);
+// Whether what is said of partitions is of a model that is cut. STATUS_USAGE.
+int settings_check_partitions(const struct settings *settings, struct error *err);
 // All of these, and whether they make sense together. STATUS_USAGE.
 int settings_check(const struct settings *settings, struct error *err);
 
@@ -146,9 +151,11 @@ int settings_holdout(const struct settings *settings, double *share, struct erro
 // rule the state does not go on.
 void settings_go_on(struct settings *settings, const struct settings *before, uint64_t clock);
 
-// Of a run that goes on with other settings: takes back what has no meaning beside these, such as
-// values that another rule does not have; but not what `given` has, which somebody means.
-void settings_fit(struct settings *settings, const struct settings *given);
+// Of a run that goes on with other settings than those of `before`: takes back what has no meaning
+// beside these, such as values that another rule does not have; but not what `given` has, which
+// somebody means.
+void settings_fit(struct settings *settings, const struct settings *before,
+                  const struct settings *given);
 
 // The learning rate before its schedule: as given, or the usual one of the rule.
 double settings_rate(const struct settings *settings);

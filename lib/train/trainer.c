@@ -345,7 +345,8 @@ static int check_change(const struct trainer *trainer, const struct settings *ne
                         const struct optimizer *rule, struct error *err) {
     if (next->patience > 0 && !next->test)
         return error_set(err, STATUS_USAGE, "patience needs tests: the run has no test set");
-    return check_home(trainer, next, rule, err);
+    int status = settings_check_tests(next, err);
+    return status ? status : check_home(trainer, next, rule, err);
 }
 
 // What cannot be obeyed without the number of samples is refused.
@@ -705,6 +706,10 @@ static int open_feed(struct trainer *trainer, struct error *err) {
         status = settings_check_mixing(&config->settings, err);
     if (!status)
         status = settings_check_targets(&config->settings, err);
+    if (!status)
+        status = settings_check_tests(&config->settings, err);
+    if (!status)
+        status = settings_check_partitions(&config->settings, err);
     if (!status)
         status = feed_open(&trainer->feed, &config->settings, trainer->model,
                            &config->checkpoint.classes, &config->data, err);

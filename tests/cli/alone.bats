@@ -134,6 +134,7 @@ answers() {
     refused home=copies 'home cannot change while the run goes on'
     refused push-every=3 'push-every is of runs of many processes: this one trains alone'
     refused momentum=0.5 'optimizer cannot change while the run goes on: it is sgd, and would be momentum'
+    refused epsilon=0.1 '--epsilon has no meaning with --optimizer sgd'
     refused patience=2 'patience needs tests: the run has no test set'
     refused clip=-1 "clip is a number of 0 to 1e+09, not '-1'"
     refused rat=1 "unknown key 'rat'; did you mean 'rate'?"

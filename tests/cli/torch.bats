@@ -286,6 +286,11 @@ epochs = 6
 CONF
 }
 
+# Options for the rule $1, where it adds a constant to a root.
+rooted() {
+    case $1 in ada* | rmsprop) echo "${@:2}" ;; esac
+}
+
 @test "batch norms and their running statistics are PyTorch's, by one process and through servers" {
     normed_set
     tiny --sync --threads 1 --batch 32 --epochs 1 --rate 0 --out start
@@ -296,9 +301,9 @@ CONF
         cp -r start ran-$rule
         cp -r start servers-$rule
         all+=("$rule=ran-$rule" "$rule=servers-$rule")
-        run_ok adam-worker --resume ran-$rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
+        run_ok adam-worker --resume ran-$rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 $(rooted $rule --epsilon 0.001)
         run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
-            --set protocol=${way#*:} --set optimizer=$rule --set rate=0.02 --set decay=0.03 --set epsilon=0.001
+            --set protocol=${way#*:} --set optimizer=$rule --set rate=0.02 --set decay=0.03 $(rooted $rule --set epsilon=0.001)
     done
     python "$ROOT"/tests/helper/torch_rules.py start 5 0.02 0.03 "${all[@]}"
 }
@@ -313,11 +318,11 @@ CONF
         cp -r start ran-$rule
         cp -r start servers-$rule
         all+=("$rule=ran-$rule" "$rule=servers-$rule")
-        run_ok adam-worker --resume ran-$rule --optimizer $rule --epochs 4 --rate 0.02 --epsilon 0.001 --ema 0.2
+        run_ok adam-worker --resume ran-$rule --optimizer $rule --epochs 4 --rate 0.02 $(rooted $rule --epsilon 0.001) --ema 0.2
         run_ok adam-worker --resume ran-$rule --epochs 6
         run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
             --set protocol=$protocol --set checkpoint-parts=$parts --set optimizer=$rule \
-            --set rate=0.02 --set epsilon=0.001 --set ema=0.2
+            --set rate=0.02 $(rooted $rule --set epsilon=0.001) --set ema=0.2
     done
     python "$ROOT"/tests/helper/parts.py join servers-momentum/latest joined
     mv joined servers-momentum/latest/model.safetensors
@@ -387,14 +392,14 @@ CONF
     local all=()
     for rule in sgd momentum nesterov adagrad rmsprop adam adamw; do
         cp -r start $rule
-        run_ok adam-worker --resume $rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 --epsilon 0.001
+        run_ok adam-worker --resume $rule --optimizer $rule --epochs 6 --rate 0.02 --decay 0.03 $(rooted $rule --epsilon 0.001)
         cp -r start servers-$rule
         cp -r start cut-$rule
         run_ok adam-worker --resume cut-$rule --partitions 3 --in-flight 2 --optimizer $rule --epochs 6 \
-            --rate 0.02 --decay 0.03 --epsilon 0.001
+            --rate 0.02 --decay 0.03 $(rooted $rule --epsilon 0.001)
         all+=("$rule=$rule" "$rule=servers-$rule" "$rule=cut-$rule")
         run_ok adam-ctl up run.conf --resume --out servers-$rule --ps 2 --workers 1 --threads 1 -q \
-            --set optimizer=$rule --set epochs=6 --set rate=0.02 --set decay=0.03 --set epsilon=0.001
+            --set optimizer=$rule --set epochs=6 --set rate=0.02 --set decay=0.03 $(rooted $rule --set epsilon=0.001)
     done
     python "$ROOT"/tests/helper/torch_rules.py start 5 0.02 0.03 "${all[@]}"
     [ "$(jq '.run.settings."state-since"' adam/latest/manifest.json)" = 1 ]

@@ -166,8 +166,9 @@ ended_twice() {
 }
 
 @test "a run goes on with an optimizer that lacks what the one of before was given" {
-    tiny --epochs 1 --optimizer adam --momentum 0.8 --beta2 0.99 --out run
+    tiny --epochs 1 --optimizer adam --momentum 0.8 --beta2 0.99 --epsilon 0.001 --out run
     run_ok adam-worker --resume run --epochs 2 --optimizer momentum
+    [[ "$stderr" = *"--epsilon is 1e-08 now, was 0.001"* ]]
     [[ "$stderr" = *"--beta2 is not given now, was 0.99"* ]]
     [[ "$stderr" != *"--momentum is"* ]]
     run_ok adam-worker --resume run --epochs 3 --optimizer rmsprop
@@ -202,6 +203,19 @@ ended_twice() {
     tiny --epochs 1 --home copies --out free
     run_ok adam-worker --resume free --epochs 2 --sync
     [[ "$stderr" = *"--home is not given now, was copies"* ]]
+}
+
+@test "labels of the set of before are not those of another one" {
+    adam-prep train.idx --labels train.lab -q -o train.arec
+    tiny --test test.idx --test-labels test.lab --epochs 1 --partitions 2 --in-flight 2 --out run
+    run_status 0 adam-worker --resume run --data train.idx --test test.idx --epochs 1
+    [[ "$stderr" != *labels* ]]
+    run_ok adam-worker --resume run --data train.arec --test train.arec --partitions 1 --epochs 2
+    for gone in labels=train.lab test-labels=test.lab; do
+        [[ "$stderr" = *"--${gone%=*} is not given now, was ${gone#*=}"* ]]
+    done
+    [[ "$stderr" = *"--in-flight is 1 now, was 2"* ]]
+    run_status 2 adam-worker --resume run --labels train.lab --epochs 3
 }
 
 @test "another training set is noticed" {

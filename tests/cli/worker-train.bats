@@ -354,6 +354,24 @@ tell it: --spool FILE counts them first" ]
     run_status 2 tiny --optimizer sgd --momentum 0.9 --out run
     run_status 2 tiny --optimizer momentum --beta2 0.9 --out run
     [[ "$stderr" = *"--beta2 has no meaning with --optimizer momentum"* ]]
+    for rule in sgd momentum nesterov; do
+        run_status 2 tiny --optimizer $rule --epsilon 0.1 --out run
+        [[ "$stderr" = *"--epsilon has no meaning with --optimizer $rule"* ]]
+    done
+    run_status 2 tiny --in-flight 4 --out run
+    [[ "$stderr" = *"in-flight is of partitions"* ]]
+    local tests=(--test test.idx --test-labels test.lab)
+    run_status 2 tiny "${tests[@]}" --patience 2 --eval-every 0 --out run
+    [[ "$stderr" = *"patience counts tests, and with eval-every 0 there is one"* ]]
+    run_status 2 tiny --test auto=0.2 --test-labels test.lab --out run
+    [[ "$stderr" = *"test-labels belong to a test set of its own"*"held out"* ]]
+    run_status 2 tiny --test-labels test.lab --out run
+    [[ "$stderr" = *"test-labels belong to a test set of its own, and there is none"* ]]
+    adam-prep test.idx --labels test.lab -q -o test.arec
+    run_status 2 tiny --test test.arec --test-labels nofile --out run
+    [[ "$stderr" = *"test.arec is of kind arec, and only idx and npy have labels"*"leave out nofile"* ]]
+    run_status 2 adam-worker --model tiny.net --data - --labels nofile --out run <test.arec
+    [[ "$stderr" = *"standard input is of kind arec"* ]]
     run_status 2 tiny --optimizer adam --beta2 1 --out run
     [[ "$stderr" = *"--beta2 of --optimizer adam is below 1"* ]]
     run_status 2 tiny --schedule sometimes --out run

@@ -130,6 +130,31 @@ static void test_mixing(struct tap *tap) {
     });
 }
 
+// As the files of runs have them.
+static bool is_refused(const char *lines) {
+    char text[256];
+    struct settings settings;
+    settings_default(&settings);
+    snprintf(text, sizeof text, "%s", lines);
+    return !settings_parse(&settings, text, NULL) && settings_check(&settings, NULL) != STATUS_OK;
+}
+
+static void test_without_meaning(struct tap *tap) {
+    TEST(tap, "what has no meaning beside the rest is refused", {
+        CHECK(tap, is_refused("epsilon=0.1"));
+        CHECK(tap, is_refused("optimizer=momentum\nepsilon=0.1"));
+        CHECK(tap, !is_refused("optimizer=adam\nepsilon=0.1"));
+        CHECK(tap, !is_refused("epsilon=1e-8"));
+        CHECK(tap, is_refused("in-flight=2"));
+        CHECK(tap, !is_refused("in-flight=2\npartitions=2"));
+        CHECK(tap, is_refused("test-labels=l"));
+        CHECK(tap, !is_refused("test=t\ntest-labels=l"));
+        CHECK(tap, is_refused("targets=t\ntest=auto=0.1\ntest-targets=u"));
+        CHECK(tap, is_refused("test=t\npatience=2\neval-every=0"));
+        CHECK(tap, !is_refused("test=t\npatience=2\neval-every=0.5"));
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_write(&tap);
@@ -137,5 +162,6 @@ int main(void) {
     test_memory(&tap);
     test_texts(&tap);
     test_mixing(&tap);
+    test_without_meaning(&tap);
     return tap_done(&tap);
 }
