@@ -546,6 +546,11 @@ static int train_stretch(struct trainer *trainer, struct error *err) {
     trainer->ended = trainer->number >= trainer->last || exhausted;
     if (exhausted && !loader_status(trainer->loader, NULL))
         measure_stream(trainer);
+    if (exhausted && trainer->first_samples > 0 && loop_sums(trainer->loop).samples == 0)
+        say_line(trainer,
+                 "nothing to train: standard input ends before sample %" PRIu64
+                 ", up to which all are done",
+                 trainer->first_samples + 1);
     bool test_due = trainer->number == test_at || trainer->ended;
     if (trainer->feed->test && test_due && !loader_status(trainer->loader, NULL))
         status = test_or_owe(trainer, err);
@@ -627,7 +632,8 @@ static void set_batch_range(struct trainer *trainer) {
         int64_t count = source_count(trainer->feed->source);
         trainer->pace.samples = count > 0 ? (uint64_t)count : 0;
         trainer->epochs = 1;
-        trainer->number = checkpoint->samples / trainer->pace.batch;
+        // The last mini-batch of a stream may be smaller than others: it is not begun again.
+        trainer->number = (checkpoint->samples + trainer->pace.batch - 1) / trainer->pace.batch;
         trainer->last = UINT64_MAX;
     } else {
         trainer->pace.samples = dataset_count(trainer->feed->train);
