@@ -15,6 +15,7 @@
 #include "core/mem.h"
 #include "core/words.h"
 #include "member/place.h"
+#include "model/differences.h"
 #include "role/alone.h"
 #include "role/worker/worker.h"
 #include "run/model_ops.h"
@@ -313,6 +314,29 @@ static void say_difference(void *self, const char *name, const char *before, con
     say(self, text);
 }
 
+// The model as it was, before overrides that are given now.
+static int load_model(struct checkpoint *before, const struct options *o, bool resumed,
+                      struct error *err) {
+    return resumed ? checkpoint_load_model(before, o->resume, NULL, 0, err)
+                   : beginning_read(before, o->folder, NULL, 0, err);
+}
+
+// Overrides are settings, too.
+static int say_overrides(const struct options *o, const struct trainer_config *config,
+                         struct talker *talker, struct error *err) {
+    struct checkpoint before = {0};
+    char text[MODEL_DIFFERENCE];
+    int line = 0;
+    if (o->set.count == 0)
+        return STATUS_OK;
+    int status = load_model(&before, o, config->resumed, err);
+    while (!status &&
+           model_difference(text, before.model->text, config->checkpoint.model->text, &line))
+        say(talker, text);
+    checkpoint_free(&before);
+    return status;
+}
+
 // A run that was killed before its first checkpoint begins anew.
 static int load(struct options *o, struct trainer_config *config, struct talker *talker,
                 struct error *err) {
@@ -347,6 +371,8 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
                   char **argv, struct error *err) {
     int operand;
     int status = load(o, config, talker, err);
+    if (!status)
+        status = say_overrides(o, config, talker, err);
     if (status)
         return status;
     json_t *stored = json_object_get(config->checkpoint.run, "settings");

@@ -160,9 +160,14 @@ ended_twice() {
     run_ok adam-worker --resume run --epochs 2 --rate 0.02 --optimizer momentum
     [[ "$stderr" = *"--rate is 0.02 now, was 0.05"* ]]
     [[ "$stderr" = *"--optimizer is momentum now, was not given"* ]]
+    [[ "$stderr" != *"of the model"* ]]
     [ "$(metrics run train rate | tail -n 1)" = 0.02 ]
     [ "$(metrics run start resumed | tr '\n' ' ')" = "false true " ]
     run_status 2 adam-worker --resume run --model tiny.net
+    run_ok adam-worker --resume run --epochs 3 --set c1.act=tanh --set d1.units=16 --freeze d1
+    [ "$(grep -c "of the model is" <<<"$stderr")" = 2 ]
+    [[ "$stderr" = *"line 2 of the model is "*"act=tanh' now, was "*"act=relu'"* ]]
+    [[ "$stderr" = *"line 4 of the model is "*"rate=0' now, was "* ]]
 }
 
 @test "a run goes on with an optimizer that lacks what the one of before was given" {
@@ -270,6 +275,18 @@ replaced() {
     [ -e run/latest ]
     [ ! -e run/DONE ]
     [ "$(metrics run stop reason)" = '"signal"' ]
+}
+
+@test "a pipe that was trained on to its end is not trained on again" {
+    adam-prep train.idx --labels train.lab -q -o train.arec
+    adam-worker --model tiny.net --data - --test test.idx --test-labels test.lab --out run <train.arec
+    cp -a run before
+    run_ok adam-worker --resume run <train.arec
+    [[ "$stderr" = *"nothing to train: standard input ends before sample 104, up to which all are done"* ]]
+    same_model run before
+    cmp run/DONE before/DONE
+    [ "$(jq .run run/latest/manifest.json)" = "$(jq .run before/latest/manifest.json)" ]
+    [ "$(metrics run done samples | xargs)" = "103 103" ]
 }
 
 @test "a silent pipe does not hold up a stop" {
