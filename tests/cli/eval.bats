@@ -297,7 +297,7 @@ END
     run_status 2 adam-eval --model "$model" --data "$data" --files-from list
     run_status 2 adam-eval --model "$model" --data "$data" picture.png
     run_status 2 adam-eval --model "$model" --data "$data" --labels nofile
-    [[ "$stderr" = *"is of kind arec, and only idx and npy have labels in a second file: leave out nofile"* ]]
+    [[ "$stderr" = *"--labels: only IDX and .npy have labels in a second file, arec has not"* ]]
     run_status 2 adam-eval --model "$model" --data "$data" --reject r.tsv
     run_status 2 adam-eval --model "$model" --data "$data" --top 0
 }
