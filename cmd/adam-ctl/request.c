@@ -24,6 +24,15 @@ void request_free(struct request *request) {
     free(request->quorum);
     free(request->first);
     free(request->own);
+    words_free(&request->paths);
+}
+
+// A path that begins with a dash would be an option where a command takes it.
+static const char *plain_path(struct request *r, const char *path) {
+    if (!path || *path != '-')
+        return path;
+    words_format(&r->paths, "./%s", path);
+    return r->paths.failed ? path : r->paths.items[r->paths.count - 1];
 }
 
 // Without the slashes at its end: paths are shown.
@@ -35,11 +44,11 @@ static void put_bare(struct grow *out, const char *folder) {
 }
 
 // RUN.conf without its ending, unless the user names a folder.
-static char *run_folder(const struct launch_options *options, const char *conf) {
+static char *run_folder(struct request *r, const struct launch_options *options, const char *conf) {
     struct grow folder = {0};
     size_t length = strlen(conf), ending = strlen(".conf");
     if (options->out) {
-        put_bare(&folder, options->out);
+        put_bare(&folder, plain_path(r, options->out));
     } else if (length > ending && !strcmp(conf + length - ending, ".conf")) {
         grow_put(&folder, conf, length - ending);
     } else {
@@ -59,9 +68,9 @@ static int read_file(struct request *r, const struct launch_options *options, co
     else if (status == STATUS_OK && !strcmp(data, "-"))
         status =
             error_set(err, STATUS_DATA, "%s: error: data servers cannot read standard input", conf);
-    r->launch.data = data;
-    r->launch.labels = r->file.settings.labels;
-    r->launch.targets = r->file.settings.targets;
+    r->launch.data = plain_path(r, data);
+    r->launch.labels = plain_path(r, r->file.settings.labels);
+    r->launch.targets = plain_path(r, r->file.settings.targets);
     r->launch.from = r->file.settings.from;
     r->launch.workers_wanted = r->file.settings.workers > 0;
     return status;
@@ -246,7 +255,7 @@ static int name_stores(struct request *r, const struct launch_options *options, 
         return options->flush > 0 ? error_set(err, STATUS_USAGE, "--flush is of a --store")
                                   : STATUS_OK;
     if (*options->store)
-        put_bare(&folder, options->store);
+        put_bare(&folder, plain_path(r, options->store));
     else
         grow_format(&folder, "%s/" LAUNCH_STORES, r->folder);
     r->stores = grow_take(&folder);
@@ -282,8 +291,9 @@ static bool keeps_parts(const struct request *r, const struct launch_options *op
 int request_open(struct request *r, const struct launch_options *options, const char *conf,
                  struct error *err) {
     *r = (struct request){0};
+    conf = plain_path(r, conf);
     int status = read_file(r, options, conf, err);
-    r->folder = run_folder(options, conf);
+    r->folder = run_folder(r, options, conf);
     r->here = getcwd(NULL, 0);
     if (status == STATUS_OK && (!r->folder || !r->here))
         status = error_nomem(err);
@@ -311,12 +321,14 @@ int request_open(struct request *r, const struct launch_options *options, const 
     launch->partitions = count_partitions(r, options);
     launch->workers = count_workers(options, &r->hosts, launch->partitions);
     launch->threads = (int)options->threads;
-    launch->keys = options->keys;
+    launch->keys = plain_path(r, options->keys);
     launch->insecure = options->insecure;
     launch->resume = options->resume;
     launch->force = options->force;
     launch->listen = r->first ? r->first : options->listen;
     launch->ssh = options->ssh;
+    if (status == STATUS_OK && r->paths.failed)
+        status = error_nomem(err);
     if (status == STATUS_OK && launch->partitions > 1 && launch->threads)
         status = error_set(err, STATUS_USAGE,
                            "each of the %d partitions has a thread of its own; leave out --threads",

@@ -18,6 +18,7 @@ struct request {
     char *stores;         // folder of the stores
     char *quorum, *first; // of several controllers: their addresses, and one of these
     char *own;            // and each one's as launch.h has it
+    struct words paths;   // of what commands take, where they begin with a dash
 };
 
 // Reads RUN.conf and --hosts. request_free also after a failure.

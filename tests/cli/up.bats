@@ -62,6 +62,20 @@ END
     sed 's/ --ready-fd 3$//' calls | sort | diff - calls.by-hand
 }
 
+@test "paths that begin with a dash are no options of the parts" {
+    printf 'model = small.net\ndata = -t.arec\n' >-r.conf
+    run_ok "$CTL" -n up --store=-s -f -- -r.conf
+    printf '%s\n' "$output" >by-hand
+    start sh by-hand
+    wait_for all_here controller serve-1 ps-1 worker-1
+    [ -d ./-r/log ] && [ -d ./-s ]
+    finish 0
+    grep -qx 'adam-ctl controller \./-r\.conf --out \./-r .*' calls
+    grep -q '^adam-serve \./-t\.arec ' calls
+    run_ok "$CTL" sh --out=-o -- -r.conf
+    [[ "$output" = *"mkdir -p ./-o/log"* ]]
+}
+
 @test "the status of the run is the controller's" {
     local code
     for code in 3 65 69; do
