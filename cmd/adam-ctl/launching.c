@@ -99,7 +99,9 @@ static int run_up(const struct subcommand *subcommand, char **operands, int coun
     int status = open_request(&request, options, operands[0], err);
     if (status == STATUS_OK)
         status = find_beginning(&request.launch, &revival, err);
-    request.launch.aside = options->hosts && request_may_set_aside(&request.launch);
+    // Otherwise this process does it: what is printed is for others to run.
+    request.launch.aside =
+        (options->hosts || options->dry_run) && request_may_set_aside(&request.launch);
     if (status == STATUS_OK && !options->hosts)
         request_share_processors(&request.launch);
     if (status == STATUS_OK)

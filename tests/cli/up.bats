@@ -76,6 +76,16 @@ END
     [[ "$output" = *"mkdir -p ./-o/log"* ]]
 }
 
+@test "-n with stores: pasted, servers set those of another run aside, as adam-ctl up does" {
+    local how
+    for how in "--store" "--store -f" "--store=/fast -f"; do
+        run_ok "$CTL" -n up run.conf $how
+        grep -q -- '^adam-ps .* --name ps-1 --store [a-z/]*/ps-1 --aside --flush 1s &$' <<<"$output"
+    done
+    run_ok "$CTL" -n up run.conf --store=/fast
+    run ! grep -- --aside <<<"$output"
+}
+
 @test "the status of the run is the controller's" {
     local code
     for code in 3 65 69; do
