@@ -90,7 +90,7 @@ int main(int argc, char **argv) {
         .model = {.batch = 1, .threads = 1, .seconds = 1},
         .picture = {.readers = cpu_count(), .output = "-", .x = "both"},
         .admin = {.every = 2},
-        .launch = {.serve = 1, .ps = 1, .warning = 120, .host = "$(hostname)"},
+        .launch = {.warning = 120, .host = "$(hostname)"},
         .key = {.days = 365},
     };
     struct error err = {0};

@@ -51,8 +51,8 @@ static int run_doctor(const struct subcommand *subcommand, char **operands, int 
 size_t doctor_subcommands(struct subcommand *subcommands, struct launch_options *o) {
     const struct option_row rows[] = {
         TEXT('o', "out", "DIR", &o->out, "RUN.conf without .conf", "the run's folder"),
-        INT(0, "serve", "N", &o->serve, 1, 1024, "1", "data servers"),
-        INT(0, "ps", "N", &o->ps, 1, 1024, "1", "parameter servers"),
+        INT(0, "serve", "N", &o->serve, 1, 1024, "1, or as RUN.conf says", "data servers"),
+        INT(0, "ps", "N", &o->ps, 1, 1024, "1, or as RUN.conf says", "parameter servers"),
         COPIES_ROW(&o->copies),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts", "workers"),
         LIST_OF(0, "set", "KEY=VALUE", &o->set, settings_key, "override a line of RUN.conf"),

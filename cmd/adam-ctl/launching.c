@@ -228,8 +228,9 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
 // What every way of starting a run takes.
 #define LAUNCH_ROWS(o)                                                                             \
     TEXT('o', "out", "DIR", &(o)->out, "RUN.conf without .conf", "the run's folder"),              \
-        INT(0, "serve", "N", &(o)->serve, 1, 1024, "1", "data servers"),                           \
-        INT(0, "ps", "N", &(o)->ps, 1, 1024, "1", "parameter servers"), COPIES_ROW(&(o)->copies),  \
+        INT(0, "serve", "N", &(o)->serve, 1, 1024, "1, or as RUN.conf says", "data servers"),      \
+        INT(0, "ps", "N", &(o)->ps, 1, 1024, "1, or as RUN.conf says", "parameter servers"),       \
+        COPIES_ROW(&(o)->copies),                                                                  \
         INT(0, "partitions", "N", &(o)->partitions, 1, 64, "1, or as RUN.conf says",               \
             "cut the model over N workers, which are one replica of it"),                          \
         INT(0, "controllers", "N", &(o)->controllers, 1, 5, "1", "controllers: 1, or 3 or 5"),     \
@@ -249,7 +250,8 @@ static void up_subcommand(struct subcommand *subcommand, struct launch_options *
         LAUNCH_ROWS(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts",
             "workers, or replicas of a model that is cut"),
-        INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
+        INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
+            "of each worker"),
         TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
         TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),
         TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of each controller"),
@@ -273,7 +275,8 @@ static void sh_subcommand(struct subcommand *subcommand, struct launch_options *
         LAUNCH_ROWS(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1",
             "workers, or replicas of a model that is cut"),
-        INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
+        INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
+            "of each worker"),
         STORE_ROWS(o),
     };
     const struct command command = {.name = PROGRAM " sh",
@@ -291,7 +294,8 @@ static void systemd_subcommand(struct subcommand *subcommand, struct launch_opti
         LAUNCH_ROWS(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1",
             "workers, or replicas of a model that is cut"),
-        INT('t', "threads", "N", &o->threads, 1, 4096, "processors / workers", "of each worker"),
+        INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
+            "of each worker"),
         STORE_ROWS(o),
         FLAG(0, "user", &o->user, "units for systemctl --user"),
         TEXT(0, "units", "DIR", &o->units, "print them", "write the units into this folder"),
@@ -311,7 +315,7 @@ static void sbatch_subcommand(struct subcommand *subcommand, struct launch_optio
         LAUNCH_ROWS(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1",
             "workers, or replicas of a model that is cut"),
-        INT('t', "threads", "N", &o->threads, 1, 4096, "1", "of each worker"),
+        INT('t', "threads", "N", &o->threads, 1, 4096, "1, or as RUN.conf says", "of each worker"),
         STORE_ROWS(o),
         TEXT(0, "host", "TEXT", &o->host, "$(hostname)", "shell text: a node's name in addresses"),
         INT(0, "warning", "SECONDS", &o->warning, 1, 65535, "120", "to save before time is over"),

@@ -235,17 +235,27 @@ static int use_hosts(struct request *r, const struct launch_options *options, st
     return r->member ? find_sockets(&r->hosts, err) : error_nomem(err);
 }
 
+// As many as the command line says, or else the file.
+static void count_servers(struct request *r, const struct launch_options *options) {
+    const struct settings *settings = &r->file.settings;
+    int64_t data = options->serve ? options->serve : settings->data_servers;
+    int64_t parameters = options->ps ? options->ps : settings->servers;
+    r->launch.data_servers = (int)data;
+    r->launch.parameter_servers = (int)parameters;
+    r->launch.threads = (int)(options->threads ? options->threads : settings->threads);
+}
+
 // One server cannot have two copies of anything.
 static int count_copies(struct request *r, const struct launch_options *options,
                         struct error *err) {
     int64_t copies = options->copies ? options->copies : r->file.settings.copies;
+    int servers = r->launch.parameter_servers;
     r->launch.copies = (int)options->copies;
-    if (copies <= options->ps)
+    if (copies <= servers)
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
-                     "%s%" PRId64 ": as many parameter servers must be there, and --ps starts "
-                     "%" PRId64,
-                     options->copies ? "--copies " : "copies=", copies, options->ps);
+                     "%s%" PRId64 ": as many parameter servers must be there, and --ps starts %d",
+                     options->copies ? "--copies " : "copies=", copies, servers);
 }
 
 // The folder of the stores: in the run's, unless the user names another.
@@ -305,6 +315,7 @@ int request_open(struct request *r, const struct launch_options *options, const 
         status = name_quorum(r, options, err);
     if (status == STATUS_OK)
         status = name_stores(r, options, err);
+    count_servers(r, options);
     if (status == STATUS_OK)
         status = count_copies(r, options, err);
     if (status == STATUS_OK && options->hosts)
@@ -316,11 +327,8 @@ int request_open(struct request *r, const struct launch_options *options, const 
     launch->set = options->set.items;
     launch->set_count = options->set.count;
     launch->controllers = (int)options->controllers;
-    launch->data_servers = (int)options->serve;
-    launch->parameter_servers = (int)options->ps;
     launch->partitions = count_partitions(r, options);
     launch->workers = count_workers(options, &r->hosts, launch->partitions);
-    launch->threads = (int)options->threads;
     launch->keys = plain_path(r, options->keys);
     launch->insecure = options->insecure;
     launch->resume = options->resume;
@@ -331,8 +339,8 @@ int request_open(struct request *r, const struct launch_options *options, const 
         status = error_nomem(err);
     if (status == STATUS_OK && launch->partitions > 1 && launch->threads)
         status = error_set(err, STATUS_USAGE,
-                           "each of the %d partitions has a thread of its own; leave out --threads",
-                           launch->partitions);
+                           "each of the %d partitions has a thread of its own; leave out %sthreads",
+                           launch->partitions, options->threads ? "--" : "");
     if (status == STATUS_OK && launch->resume && launch->force)
         status = error_set(err, STATUS_USAGE, "--resume goes on with a run, --force replaces it");
     return status == STATUS_OK ? launch_check(launch, r->hosts.count ? &r->hosts : NULL, err)

@@ -97,10 +97,11 @@ size_t gather_subcommands(struct subcommand *subcommands, struct admin_options *
 struct launch_options { // up, doctor, sh, systemd, sbatch
     struct option_list set;
     const char *out, *hosts, *ssh, *listen, *keys, *host, *units;
-    const char *store;                                        // "": in the run's folder
-    double flush;                                             // 0: not told
-    int64_t serve, ps, workers, partitions, threads, warning; // from workers on 0: not told
-    int64_t controllers, copies;                              // 0: one; 0: as RUN.conf says
+    const char *store;                              // "": in the run's folder
+    double flush;                                   // 0: not told
+    int64_t serve, ps, threads, partitions, copies; // 0: as RUN.conf says
+    int64_t workers, warning;                       // 0: not told
+    int64_t controllers;                            // 0: one
     bool resume, force, insecure, dry_run, quiet, user, json;
     bool job; // of Slurm, which says where controllers are
 };

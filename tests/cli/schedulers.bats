@@ -71,6 +71,33 @@ begin_sh() {
     grep -qF -- '--set workers=3 --set partitions=2' <<<"$output"
 }
 
+@test "up, sh, systemd, Slurm: RUN.conf and --set say how many there are, unless an option does" {
+    printf '%s\n' 'servers = 2' 'data-servers = 3' 'threads = 4' >>run.conf
+    local kind
+    for kind in "-n up" sh; do
+        run_ok "$CTL" $kind run.conf --workers 2
+        [ "$(grep -c 'adam-ps .*--name ps-' <<<"$output")" = 2 ]
+        [ "$(grep -c 'adam-serve .*--range [123]/3' <<<"$output")" = 3 ]
+        [ "$(grep -c 'adam-worker .*--threads 4' <<<"$output")" = 2 ]
+        grep -q -- '--set servers=2 --set data-servers=3 ' <<<"$output"
+        run_ok "$CTL" $kind run.conf --set servers=5 --set threads=6
+        [ "$(grep -c 'adam-ps .*--name ps-' <<<"$output")" = 5 ]
+        grep -q 'adam-worker .*--threads 6' <<<"$output"
+        run_ok "$CTL" $kind run.conf --ps 1 --serve 1 -t 7
+        [ "$(grep -c 'adam-ps .*--name ps-' <<<"$output")" = 1 ]
+        grep -q -- '--set servers=1 --set data-servers=1 ' <<<"$output"
+        grep -q 'adam-worker .*--threads 7' <<<"$output"
+    done
+    run_ok "$CTL" systemd run.conf
+    grep -q '^Wants=.*-serve@3.service .*-ps@2.service' <<<"$output"
+    grep -q 'adam-worker .*--threads 4' <<<"$output"
+    run_ok "$CTL" sbatch run.conf --insecure
+    grep -qx '#SBATCH --ntasks=6 --cpus-per-task=4' <<<"$output"
+    run_ok "$CTL" -n up run.conf --copies 2
+    run_status 2 "$CTL" -n up run.conf --partitions 2
+    [[ "$stderr" = *"has a thread of its own; leave out threads" ]]
+}
+
 @test "sh: SIGTERM stops it through the controller, and none is left" {
     begin_sh
     kill -TERM "$pid"
