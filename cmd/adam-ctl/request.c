@@ -323,6 +323,7 @@ int request_open(struct request *r, const struct launch_options *options, const 
     struct launch *launch = &r->launch;
     launch->conf = conf;
     launch->folder = r->folder;
+    launch->here = r->here;
     launch->own_parts = status == STATUS_OK && keeps_parts(r, options);
     launch->set = options->set.items;
     launch->set_count = options->set.count;

@@ -80,9 +80,9 @@ static int check_reachable(const struct launch *launch, const struct hosts *host
 }
 
 int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err) {
-    const char *const texts[] = {launch->conf,   launch->folder,  launch->data,
-                                 launch->labels, launch->targets, launch->from,
-                                 launch->keys,   launch->ssh,     launch->store};
+    const char *const texts[] = {launch->conf,    launch->folder, launch->data, launch->labels,
+                                 launch->targets, launch->from,   launch->keys, launch->ssh,
+                                 launch->store,   launch->here};
     int status = STATUS_OK;
     if (launch->ssh && !launch->ssh[strspn(launch->ssh, " ")])
         status = error_set(err, STATUS_USAGE, "--ssh needs a command");

@@ -35,6 +35,7 @@ struct error;
 struct launch {
     const char *conf;                           // RUN.conf (adam-run(5))
     const char *folder;                         // of the run
+    const char *here;                           // where relative paths begin; NULL: not told
     const char *data, *labels, *targets, *from; // the training set, as the data servers open it
     const char *const *set;
     size_t set_count; // KEY=VALUE over those of RUN.conf

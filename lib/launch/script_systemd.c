@@ -1,4 +1,5 @@
 // A run as units of systemd.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +25,43 @@ static void put_word(struct grow *out, const char *word) {
         grow_put(out, "\"", 1);
 }
 
+// A unit's name as systemd-escape(1) makes it, but that dashes stay. In the name of a folder below
+// %t a backslash and a colon would mean something else.
+static void put_unit_name(struct grow *out, const char *name) {
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_:.-";
+    for (; *name; name++)
+        if (strchr(plain, *name))
+            grow_put(out, name, 1);
+        else
+            grow_format(out, "\\x%02x", (unsigned char)*name);
+}
+
+static void put_runtime_folder(struct grow *out, const char *name) {
+    struct grow unit = {0};
+    put_unit_name(&unit, name);
+    char *text = grow_take(&unit);
+    out->failed |= !text;
+    for (const char *c = text ? text : ""; *c; c++)
+        grow_put(out, strchr("\\:", *c) ? "_" : c, 1);
+    free(text);
+}
+
+// The rest of a line, without specifiers. One that ends with a backslash would go on in the next
+// line, and a blank at its end is lost: `behind` follows them.
+static void put_rest(struct grow *out, const char *text, const char *behind) {
+    for (const char *c = text; *c; c++)
+        grow_put(out, *c == '%' ? "%%" : c, *c == '%' ? 2 : 1);
+    if (*text && strchr("\\ ", text[strlen(text) - 1]))
+        grow_format(out, "%s", behind);
+}
+
+static void put_description(struct grow *out, const char *what, const char *folder) {
+    grow_format(out, "[Unit]\nDescription=%s in ", what);
+    put_rest(out, folder, "/");
+    grow_format(out, "\n");
+}
+
 static bool has_several_controllers(const struct launch *launch) {
     return launch_count(launch, PROTO_ROLE_CONTROLLER) > 1;
 }
@@ -31,7 +69,8 @@ static bool has_several_controllers(const struct launch *launch) {
 // "adam-run-ps@.service"; of an instance with its number.
 static void put_service(struct grow *out, const struct launch *launch,
                         const struct systemd *systemd, enum proto_role role, int number) {
-    grow_format(out, "%s-%s", systemd->name, launch_short(role));
+    put_unit_name(out, systemd->name);
+    grow_format(out, "-%s", launch_short(role));
     if (role != PROTO_ROLE_CONTROLLER || has_several_controllers(launch)) {
         grow_format(out, "@");
         if (number)
@@ -53,20 +92,31 @@ static void put_services(struct grow *out, const char *key, const struct launch 
     grow_format(out, "\n");
 }
 
+static void put_part_of(struct grow *out, const struct systemd *systemd) {
+    grow_format(out, "PartOf=");
+    put_unit_name(out, systemd->name);
+    grow_format(out, ".target\n");
+}
+
 static void put_target(struct grow *out, const struct launch *launch,
                        const struct systemd *systemd) {
-    grow_format(out, "[Unit]\nDescription=The run in %s\n", launch->folder);
+    put_description(out, "The run", launch->folder);
     put_services(out, "Wants", launch, systemd, 0);
-    if (has_several_controllers(launch))
-        grow_format(out, "Wants=%s-end.service\n", systemd->name);
+    if (has_several_controllers(launch)) {
+        grow_format(out, "Wants=");
+        put_unit_name(out, systemd->name);
+        grow_format(out, "-end.service\n");
+    }
     grow_format(out, "\n[Install]\nWantedBy=%s\n",
                 systemd->user ? "multi-user.target" : "default.target");
 }
 
 static void put_unit(struct grow *out, const struct launch *launch, const struct systemd *systemd,
                      enum proto_role role) {
-    grow_format(out, "[Unit]\nDescription=The %s of the run in %s\nPartOf=%s.target\n",
-                launch_short(role), launch->folder, systemd->name);
+    char what[64];
+    snprintf(what, sizeof what, "The %s of the run", launch_short(role));
+    put_description(out, what, launch->folder);
+    put_part_of(out, systemd);
     grow_format(out, "StartLimitIntervalSec=2min\nStartLimitBurst=10\n");
     if (role != PROTO_ROLE_CONTROLLER)
         return;
@@ -152,13 +202,14 @@ static void put_place(struct grow *out, const struct systemd *systemd) {
     if (systemd->user)
         grow_format(out, "User=%s\n", systemd->user);
     grow_format(out, "WorkingDirectory=");
-    for (const char *c = systemd->folder; *c; c++)
-        grow_format(out, *c == '%' ? "%%%%" : "%c", *c);
+    put_rest(out, systemd->folder, "/");
     // The sockets of all are in it: it goes with none of them.
-    grow_format(out,
-                "\nRuntimeDirectory=%s\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=yes\n"
-                "Environment=XDG_RUNTIME_DIR=%%t/%s\n",
-                systemd->name, systemd->name);
+    grow_format(out, "\nRuntimeDirectory=");
+    put_runtime_folder(out, systemd->name);
+    grow_format(out, "\nRuntimeDirectoryMode=0700\nRuntimeDirectoryPreserve=yes\n"
+                     "Environment=XDG_RUNTIME_DIR=%%t/");
+    put_runtime_folder(out, systemd->name);
+    grow_format(out, "\n");
 }
 
 static void put_service_body(struct grow *out, const struct launch *launch,
@@ -199,10 +250,10 @@ static char *end_script(const struct launch *launch, const struct systemd *syste
 static void put_end(struct grow *out, const struct launch *launch, const struct systemd *systemd) {
     char *script = end_script(launch, systemd);
     out->failed |= !script;
-    grow_format(out,
-                "[Unit]\nDescription=The end of the run in %s\nPartOf=%s.target\n"
-                "# Who is started last is stopped first: it saves the run while all are there.\n",
-                launch->folder, systemd->name);
+    put_description(out, "The end of the run", launch->folder);
+    put_part_of(out, systemd);
+    grow_format(out, "# Who is started last is stopped first: it saves the run while all are "
+                     "there.\n");
     put_services(out, "After", launch, systemd, 0);
     grow_format(out, "\n[Service]\nType=oneshot\nRemainAfterExit=yes\n");
     put_place(out, systemd);
@@ -221,10 +272,12 @@ char *schedulers_unit(const struct launch *launch, const struct systemd *systemd
                       char **name) {
     struct grow out = {0}, file = {0};
     if (which == 0) {
-        grow_format(&file, "%s.target", systemd->name);
+        put_unit_name(&file, systemd->name);
+        grow_format(&file, ".target");
         put_target(&out, launch, systemd);
     } else if (which > LAUNCH_ROLES) {
-        grow_format(&file, "%s-end.service", systemd->name);
+        put_unit_name(&file, systemd->name);
+        grow_format(&file, "-end.service");
         put_end(&out, launch, systemd);
     } else {
         enum proto_role role = launch_roles[which - 1];

@@ -225,6 +225,41 @@ write_units() {
     run_ok systemd-analyze security --offline=true --threshold=30 units/adam-run-end.service
 }
 
+@test "systemd: names and folders with blanks and the like are escaped as systemd-escape does" {
+    need systemd-analyze
+    local name='a b%t@c\' unit kind unit_name='adam-a\x20b\x25t\x40c\x5c'
+    local here="$PWD/in %h \\ "
+    mkdir "$here"
+    cp run.conf "$here/$name.conf"
+    (cd "$here" && "$CTL" systemd "$name.conf" --controllers 3 --units ..)
+    ls "$unit_name".target "$unit_name"-{ps,serve,worker,controller}@.service "$unit_name-end.service"
+    grep -qF "Wants=$unit_name-controller@1.service " "$unit_name.target"
+    grep -qxF "Wants=$unit_name-end.service" "$unit_name.target"
+    grep -qxF "Description=The run in a b%%t@c\\/" "$unit_name.target"
+    for unit in "$unit_name"-*.service; do
+        grep -qxF "PartOf=$unit_name.target" "$unit"
+        grep -qxF 'RuntimeDirectory=adam-a_x20b_x25t_x40c_x5c' "$unit"
+        grep -qxF 'Environment=XDG_RUNTIME_DIR=%t/adam-a_x20b_x25t_x40c_x5c' "$unit"
+        grep -qxF "WorkingDirectory=${here//%/%%}/" "$unit"
+    done
+    XDG_RUNTIME_DIR=$PWD run systemd-analyze verify --man=no --recursive-errors=no "$unit_name.target" \
+        "$unit_name"-{controller,serve,ps,worker}@1.service "$unit_name-end.service"
+    printf '%s\n' "$output"
+    [ "$status" -eq 0 ]
+    [ -z "$output" ]
+}
+
+@test "sh, systemd, Slurm: a folder that would be more than one line is refused" {
+    local kind
+    mkdir $'x\nExecStartPre=no'
+    cp run.conf x*
+    cd x*
+    for kind in sh systemd "sbatch --insecure" "-n up"; do
+        run_status 2 "$CTL" $kind run.conf
+        [[ "$stderr" = *"a control character in "* ]]
+    done
+}
+
 @test "systemd: what the services may do is little" {
     need systemd-analyze
     write_units
