@@ -235,8 +235,9 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
             "cut the model over N workers, which are one replica of it"),                          \
         INT(0, "controllers", "N", &(o)->controllers, 1, 5, "1", "controllers: 1, or 3 or 5"),     \
         LIST_OF(0, "set", "KEY=VALUE", &(o)->set, settings_key, "override a line of RUN.conf"),    \
-        FLAG(0, "resume", &(o)->resume, "go on with the run in DIR"),                              \
-        FLAG('f', "force", &(o)->force, "replace a run in DIR")
+        FLAG(0, "resume", &(o)->resume, "go on with the run in DIR")
+// Not of units, which are started again and again and would replace the run each time.
+#define FORCE_ROW(o) FLAG('f', "force", &(o)->force, "replace a run in DIR")
 #define STORE_ROWS(o)                                                                              \
     MAYBE("store", "DIR", &(o)->store, "none; without DIR in the run's folder",                    \
           "parameter servers keep what changes on the disk"),                                      \
@@ -248,6 +249,7 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
 static void up_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
+        FORCE_ROW(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts",
             "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
@@ -273,6 +275,7 @@ static void up_subcommand(struct subcommand *subcommand, struct launch_options *
 static void sh_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
+        FORCE_ROW(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1",
             "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
@@ -313,6 +316,7 @@ static void systemd_subcommand(struct subcommand *subcommand, struct launch_opti
 static void sbatch_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
+        FORCE_ROW(o),
         INT(0, "workers", "N", &o->workers, 1, 4096, "1",
             "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "1, or as RUN.conf says", "of each worker"),

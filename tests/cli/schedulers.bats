@@ -45,7 +45,7 @@ begin_sh() {
     grep -qF -- "--name ps-2 --store run/store/ps-2 --aside --flush 2s" <<<"$output"
     run_ok "$CTL" sh run.conf --store=/fast
     grep -qF -- "--name ps-1 --store /fast/ps-1 --flush 1s" <<<"$output"
-    run_ok "$CTL" systemd run.conf --store=/fast/here --force
+    run_ok "$CTL" systemd run.conf --store=/fast/here --resume
     grep -qF -- "--name ps-%i --store /fast/here/ps-%i --aside --flush 1s" <<<"$output"
     [ "$(grep -cx "ReadWritePaths=$PWD/run /fast/here" <<<"$output")" = 1 ]
     [ "$(grep -cx "ReadWritePaths=$PWD/run" <<<"$output")" = 3 ]
@@ -267,6 +267,11 @@ write_units() {
     run_ok systemd-analyze security --offline=true --threshold=30 units/adam-run-worker@1.service
     grep -qx 'User=.*' units/adam-run-ps@.service
     grep -qx 'After=adam-run-serve@1.service adam-run-ps@1.service adam-run-ps@2.service adam-run-worker@1.service adam-run-worker@2.service' units/adam-run-controller.service
+}
+
+@test "systemd: units, which start again and again, cannot replace a run" {
+    run_status 2 "$CTL" systemd run.conf --force
+    [[ "$stderr" = *"unknown option '--force'"* ]]
 }
 
 @test "systemd: printed, each unit stands behind its name" {
