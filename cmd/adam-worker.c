@@ -408,7 +408,11 @@ static int resume(struct options *o, struct trainer_config *config, struct talke
 static int start(struct options *o, struct trainer_config *config, struct talker *talker,
                  struct error *err) {
     const char *model = o->model ? o->model : o->settings.init_from;
-    int status = o->force ? STATUS_OK : run_folder_check(o->out, true, err);
+    int status = settings_check_text("out", o->out, err);
+    if (!status)
+        status = settings_check_text("model", model, err);
+    if (!status && !o->force)
+        status = run_folder_check(o->out, true, err);
     if (!status)
         status = model_ops_read(&config->checkpoint.model, model, o->set.items, o->set.count, err);
     if (!status && !o->force && run_folder_begun(o->out))

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/mem.h"
+#include "core/utf8.h"
 
 void words_take(struct words *words, char *text) {
     char **items =
@@ -72,6 +73,8 @@ char *words_command(const char *program, int argc, char *const *argv) {
     for (int i = 1; i < argc; i++)
         words_add(&words, argv[i]);
     char *line = words.failed ? NULL : words_line(words.items, words.count);
+    char *text = line ? utf8_clean(line) : NULL;
     words_free(&words);
-    return line;
+    free(line);
+    return text;
 }

@@ -27,7 +27,8 @@ void words_free(struct words *words);
 void words_quote(struct grow *out, const char *word);
 // The whole command in one line, to be freed with free(); NULL when memory ran out.
 char *words_line(char *const *items, size_t count);
-// The same of a program's own command line, by the name that it is known by.
+// The same of a program's own command line, by the name that it is known by, for records: what is
+// not UTF-8 is replaced.
 char *words_command(const char *program, int argc, char *const *argv);
 
 #endif

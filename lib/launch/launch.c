@@ -13,6 +13,7 @@
 #include "launch/shell.h"
 #include "net/address.h"
 #include "run/checkpoint.h"
+#include "run/settings.h"
 
 const enum proto_role launch_roles[LAUNCH_ROLES] = {PROTO_ROLE_CONTROLLER, PROTO_ROLE_DATA_SERVER,
                                                     PROTO_ROLE_PARAMETER_SERVER, PROTO_ROLE_WORKER};
@@ -90,6 +91,8 @@ int launch_check(const struct launch *launch, const struct hosts *hosts, struct 
         status = check_control_characters(texts[i], err);
     for (size_t i = 0; status == STATUS_OK && i < launch->set_count; i++)
         status = check_control_characters(launch->set[i], err);
+    if (status == STATUS_OK)
+        status = settings_check_text("out", launch->folder, err);
     if (status == STATUS_OK && !launch->quorum)
         status = check_advertised(launch, launch->listen, "HOST", err);
     if (status == STATUS_OK && !hosts)

@@ -40,12 +40,13 @@ static json_t *parts_json(const struct checkpoint_draft *parts) {
 static char *manifest_text(const struct checkpoint *checkpoint, const struct checkpoint_file *files,
                            size_t count, const struct checkpoint_draft *parts) {
     char *directory = getcwd(NULL, 0);
-    json_t *manifest = json_pack(
-        "{s:i, s:s, s:s?, s:s?, s:I, s:I, s:f, s:I, s:o, s:o*, s:O}", "v", CHECKPOINT_SEALED,
-        "version", ADAM_VERSION, "command", checkpoint->command, "directory", directory, "clock",
-        (json_int_t)checkpoint->clock, "samples", (json_int_t)checkpoint->samples, "epoch",
-        checkpoint->epoch, "seed", (json_int_t)checkpoint->seed, "files", list_files(files, count),
-        "parts", parts_json(parts), "run", checkpoint->run);
+    json_t *manifest =
+        json_pack("{s:i, s:s, s:s?, s:o, s:I, s:I, s:f, s:I, s:o, s:o*, s:O}", "v",
+                  CHECKPOINT_SEALED, "version", ADAM_VERSION, "command", checkpoint->command,
+                  "directory", directory ? json_text(directory) : json_null(), "clock",
+                  (json_int_t)checkpoint->clock, "samples", (json_int_t)checkpoint->samples,
+                  "epoch", checkpoint->epoch, "seed", (json_int_t)checkpoint->seed, "files",
+                  list_files(files, count), "parts", parts_json(parts), "run", checkpoint->run);
     char *text = manifest ? sealed_text(manifest) : NULL;
     json_decref(manifest);
     free(directory);

@@ -725,14 +725,18 @@ static int check_factors_allowed(const struct settings *settings, const struct o
     return STATUS_OK;
 }
 
+int settings_check_text(const char *name, const char *text, struct error *err) {
+    if (!text || utf8_is_valid(text))
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE, "%s '%s' is not UTF-8: no checkpoint could keep it", name,
+                     text);
+}
+
 int settings_check_texts(const struct settings *settings, struct error *err) {
-    for (size_t i = 0; i < ROWS; i++) {
-        const char *text = value_of(settings, &rows[i]).text;
-        if (text && !utf8_is_valid(text))
-            return error_set(err, STATUS_USAGE, "%s '%s' is not UTF-8: no checkpoint could keep it",
-                             rows[i].name, text);
-    }
-    return STATUS_OK;
+    int status = STATUS_OK;
+    for (size_t i = 0; i < ROWS && !status; i++)
+        status = settings_check_text(rows[i].name, value_of(settings, &rows[i]).text, err);
+    return status;
 }
 
 int settings_check_targets(const struct settings *settings, struct error *err) {

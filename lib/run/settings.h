@@ -116,6 +116,8 @@ const char *settings_key(size_t index);
 const char *settings_live_key(size_t index);
 // Whether a checkpoint can hold them: it is JSON, which is UTF-8. STATUS_USAGE.
 int settings_check_texts(const struct settings *settings, struct error *err);
+// The same of any text, or NULL, by the name that the user knows.
+int settings_check_text(const char *name, const char *text, struct error *err);
 // Whether there is something to mix where samples are to be mixed. STATUS_USAGE.
 int settings_check_mixing(const struct settings *settings, struct error *err);
 // Whether samples that have targets are not meant to have labels, too. STATUS_USAGE.

@@ -22,10 +22,11 @@ bool beginning_only(const char *run) {
 
 int beginning_write(const struct checkpoint *checkpoint, const char *run, struct error *err) {
     char *path = metrics_path(run), *directory = getcwd(NULL, 0);
-    json_t *start = json_pack(
-        "{s:i, s:s, s:s?, s:s?, s:s, s:s, s:I, s:O}", "v", 1, "version", ADAM_VERSION, "command",
-        checkpoint->command, "directory", directory, "model", checkpoint->model->text, "model_name",
-        checkpoint->model->name, "seed", (json_int_t)checkpoint->seed, "run", checkpoint->run);
+    json_t *start = json_pack("{s:i, s:s, s:s?, s:o, s:s, s:s, s:I, s:O}", "v", 1, "version",
+                              ADAM_VERSION, "command", checkpoint->command, "directory",
+                              directory ? json_text(directory) : json_null(), "model",
+                              checkpoint->model->text, "model_name", checkpoint->model->name,
+                              "seed", (json_int_t)checkpoint->seed, "run", checkpoint->run);
     int status = path && start ? sealed_write(path, start, err) : error_nomem(err);
     json_decref(start);
     free(directory);

@@ -45,6 +45,22 @@ members() {
     all_members 0
 }
 
+@test "a run's folder that is not UTF-8 is refused before it begins; the current folder may be" {
+    local odd=$'x\xff' kind
+    for kind in up sh "controller --out $odd"; do
+        run_status 2 adam-ctl $kind run.conf --out "$odd"
+        [[ "$stderr" = *"out 'x\xff' is not UTF-8: no checkpoint could keep it"* ]]
+        [ ! -e "$odd" ]
+    done
+    mkdir "$odd"
+    cp run.conf small.net digits*.arec "$odd"
+    cd "$odd"
+    run_ok adam-ctl up run.conf --set epochs=1 --store --controllers 3
+    run ! grep -E "warning|out of memory" <<<"$stderr"
+    run_ok adam-ctl up run.conf --resume --set epochs=2
+    [ -e run/DONE ]
+}
+
 # Whatever is asked for, the run that is under way there stays as it was.
 second_is_refused() {
     local before more

@@ -55,6 +55,22 @@ setup() {
     [ ! -e run/latest ]
 }
 
+@test "a folder or model that no record can name is refused; the current folder may be called anything" {
+    local odd=$'x\xff'
+    run_status 2 tiny --epochs 1 --out "$odd"
+    [[ "$stderr" = *"out 'x\xff' is not UTF-8"* ]]
+    [ ! -e "$odd" ]
+    cp tiny.net "$odd.net"
+    run_status 2 adam-worker -q --model "$odd.net" --data train.idx --labels train.lab --epochs 1 --out run
+    [[ "$stderr" = *"model 'x\xff.net' is not UTF-8"* ]]
+    mkdir "$odd"
+    cp *.idx *.lab tiny.net "$odd"
+    cd "$odd"
+    run_ok tiny --epochs 1 --name "$odd" --out run
+    [ -e run/latest/model.safetensors ]
+    run_ok adam-worker -q --resume run --epochs 2
+}
+
 # How many numbers of a tensor are subnormal, and how many are normal.
 subnormal_and_normal() { # RUN TENSOR
     python - "$1/latest/model.safetensors" "$2" <<'END'

@@ -123,6 +123,8 @@ static int begin_run(const struct controller *c, struct cluster *next, const cha
     struct model *model = NULL;
     int status = controller_check_file(file, err);
     if (!status)
+        status = settings_check_text("out", c->config->folder, err);
+    if (!status)
         status = model_ops_read(&model, file->settings.model, file->sets, file->set_count, err);
     if (!status)
         status = model_check_learns(model, err);
