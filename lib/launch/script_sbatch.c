@@ -10,6 +10,7 @@
 // and the script asks it to stop: they end by its order, after it has saved.
 static void put_stop(struct grow *out, const struct launch *launch) {
     shell_ask(out, launch);
+    shell_watch(out, launch, "ask");
     grow_format(out, "\nasked=\ntrap stop TERM\nstop() {\n    [ ! \"$asked\" ] || return\n"
                      "    ask &\n    asked=$!\n}\n\n");
 }
@@ -117,8 +118,8 @@ static void put_controllers(struct grow *out, const struct launch *launch) {
     grow_format(out, "controllers=\n");
     if (several)
         put_quorum(out, launch);
-    grow_format(out, "leads=1 deaf=1 ");
-    shell_keep(out, LAUNCH_AGAIN, &command);
+    grow_format(out, "deaf=1 ");
+    shell_keep(out, PROTO_ROLE_CONTROLLER, &command);
     if (several)
         put_own_address(out, launch);
     grow_format(out, " \"$@\"");
@@ -132,8 +133,9 @@ static void put_step(struct grow *out, const struct launch *launch, const struct
     struct words command = {0};
     struct grow script = {0};
     launch_command(launch, role, &command);
-    grow_format(&script, "deaf=1 n=$((SLURM_PROCID + 1)) host=%s\n", slurm->host);
-    shell_keep(&script, launch_policy(role), &command);
+    shell_lost(&script, launch);
+    grow_format(&script, "\ndeaf=1 n=$((SLURM_PROCID + 1)) host=%s\n", slurm->host);
+    shell_keep(&script, role, &command);
     put_log(&script, launch, role);
     grow_format(out,
                 "srun --exact --ntasks=%d --cpus-per-task=%d --kill-on-bad-exit=0 sh -c "

@@ -22,6 +22,9 @@ static void put_stop(struct grow *out, const struct launch *launch) {
     bool several = launch_count(launch, PROTO_ROLE_CONTROLLER) > 1;
     if (several)
         shell_ask(out, launch);
+    // One that does not heed the first signal in time is ended by the second.
+    shell_watch(out, launch,
+                several ? "ask" : "kill $controllers; sleep 10; kill $controllers $others");
     grow_format(out, stopping, several ? "ask &\n    asked=$!" : "kill $controllers");
 }
 
@@ -36,8 +39,7 @@ static void put_background_process(struct grow *out, const struct launch *launch
     struct words command = {0}, log = {0};
     launch_process(launch, role, number, "localhost", &command);
     launch_log(launch, role, number, &log);
-    grow_format(out, role == PROTO_ROLE_CONTROLLER ? "leads=1 " : "");
-    shell_keep(out, launch_policy(role), &command);
+    shell_keep(out, role, &command);
     grow_format(out, " >>");
     shell_line(out, &log);
     const char *list = role == PROTO_ROLE_CONTROLLER ? "controllers" : "others";

@@ -20,10 +20,10 @@ static const char functions[] = //
     "    kill \"$child\" 2>/dev/null\n"
     "}\n"
     "\n"
-    "# keep TIMES COMMAND...: runs it, and again when it was killed or lost its peers (if it\n"
+    "# keep_on TIMES COMMAND...: runs it, and again when it was killed or lost its peers (if it\n"
     "# $leads only when it was killed), each time a little later. If it is $deaf, SIGTERM is\n"
     "# not for it, but for the controller.\n"
-    "keep() {\n"
+    "keep_on() {\n"
     "    left=$1 pause=1 child= stop=\n"
     "    shift\n"
     "    if [ \"${deaf-}\" ]; then trap \"\" TERM INT; else trap stop_child TERM; fi\n"
@@ -43,6 +43,38 @@ static const char functions[] = //
     "        left=$((left - 1))\n"
     "        [ \"$pause\" -ge 30 ] || pause=$((pause * 2))\n"
     "    done\n"
+    "}\n"
+    "\n"
+    "# keep TIMES COMMAND...: the same. When a $role ends for good, that was not drained or told\n"
+    "# to stop, the file $lost has a line of it.\n"
+    "keep() {\n"
+    "    keep_on \"$@\" && return\n"
+    "    [ \"${role-}\" ] && [ ! \"$stop\" ] || return \"$status\"\n"
+    "    case $status in\n"
+    "    1 | 75) ;;\n"
+    "    70 | 74 | 12[89] | 1[3-9]?) echo \"$role 69\" >>\"$lost\" ;;\n"
+    "    *) echo \"$role $status\" >>\"$lost\" ;;\n"
+    "    esac\n"
+    "    return \"$status\"\n"
+    "}\n";
+
+// A run cannot go on without a server, or without any worker.
+static const char watch[] = //
+    "\n"
+    "# is_lost: whether a server has ended for good, or all workers have; $why is the one.\n"
+    "is_lost() {\n"
+    "    [ -s \"$lost\" ] || return\n"
+    "    why=$(sed '/^worker/d; q' \"$lost\")\n"
+    "    [ ! \"$why\" ] || return 0\n"
+    "    [ \"$(grep -c . \"$lost\")\" -ge %d ] && why=$(tail -n 1 \"$lost\")\n"
+    "}\n"
+    "\n"
+    "# Then the controllers are told to stop, which would wait for ever.\n"
+    "watch() {\n"
+    "    until is_lost; do sleep 1; done\n"
+    "    echo \"${why%% *} ended with status ${why#* }, and the run with it; see ${lost%%/*}\" "
+    ">&2\n"
+    "    %s\n"
     "}\n";
 
 // Of several controllers one that was killed and is started again may not find the others any more:
@@ -67,6 +99,21 @@ void shell_functions(struct grow *out, const struct launch *launch) {
     grow_put(out, functions, sizeof functions - 1);
     if (launch_count(launch, PROTO_ROLE_CONTROLLER) > 1)
         grow_put(out, await_most, sizeof await_most - 1);
+}
+
+void shell_lost(struct grow *out, const struct launch *launch) {
+    struct words file = {0};
+    words_format(&file, "%s/" LAUNCH_LOGS "/lost", launch->folder);
+    grow_format(out, "lost=");
+    shell_line(out, &file);
+    words_free(&file);
+}
+
+void shell_watch(struct grow *out, const struct launch *launch, const char *stop) {
+    grow_format(out, watch, launch->workers, stop);
+    grow_format(out, "\n");
+    shell_lost(out, launch);
+    grow_format(out, "\nrm -f \"$lost\"\n");
 }
 
 // Again until the script ends: a controller that was told may die before it has saved.
@@ -153,18 +200,26 @@ void shell_line(struct grow *out, const struct words *command) {
     }
 }
 
-void shell_keep(struct grow *out, enum launch_policy policy, const struct words *command) {
+void shell_keep(struct grow *out, enum proto_role role, const struct words *command) {
     static const int times[] = {[LAUNCH_AGAIN] = 1000, [LAUNCH_RETRY] = LAUNCH_RETRIES};
-    grow_format(out, "keep %d ", times[policy]);
+    if (role == PROTO_ROLE_CONTROLLER)
+        grow_format(out, "leads=1 ");
+    else
+        grow_format(out, "role=%s ", launch_short(role));
+    grow_format(out, "keep %d ", times[launch_policy(role)]);
     shell_line(out, command);
 }
 
 void shell_await(struct grow *out, const struct launch *launch) {
     bool several = launch_count(launch, PROTO_ROLE_CONTROLLER) > 1;
-    grow_format(out, "\n%s\n", several ? "await_most $controllers" : "await $controllers");
+    grow_format(out, "\nwatch &\nwatching=$!\n%s\n",
+                several ? "await_most $controllers" : "await $controllers");
     grow_format(out,
                 "result=$status\n"
-                "[ ! \"$asked\" ] || kill \"$asked\"\n"
+                "kill \"$watching\" $asked 2>/dev/null\n"
+                "case $result in\n"
+                "69 | 75) is_lost && result=${why#* } ;; # stopped, but not by a person\n"
+                "esac\n"
                 "for second in 1 2 3 4 5 6 7 8 9 10; do\n"
                 "    left=\n"
                 "    for one in %s$others; do kill -0 \"$one\" 2>/dev/null && left=\"$left "

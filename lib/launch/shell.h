@@ -18,14 +18,20 @@ void shell_functions(struct grow *out, const struct launch *launch);
 // The function ask: tells whoever leads the run to end it, again and again, until it is killed.
 void shell_ask(struct grow *out, const struct launch *launch);
 
+// "lost=FILE", where keep writes who has ended for good.
+void shell_lost(struct grow *out, const struct launch *launch);
+// That, and the function watch: when a server has ended for good, or the last worker, it does
+// `stop`, commands that tell the controllers.
+void shell_watch(struct grow *out, const struct launch *launch, const char *stop);
+
 // A command line whose holes (launch/launch.h) become $n and $host.
 void shell_line(struct grow *out, const struct words *command);
-// "keep TIMES COMMAND...", by the policy of its role.
-void shell_keep(struct grow *out, enum launch_policy policy, const struct words *command);
+// "keep TIMES COMMAND...", with what keep wants to know, by the policy of its role.
+void shell_keep(struct grow *out, enum proto_role role, const struct words *command);
 
-// Waits for $controllers, of several for most of them, whose status becomes $result, and ten
-// seconds more at the most for the rest and $others; $left are those that are still there then.
-// $asked is the process that asks, or empty; it ends with the run.
+// Starts watch, and waits for $controllers, of several for most of them, whose status becomes
+// $result, and ten seconds more at the most for the rest and $others; $left are those that are
+// still there then. $asked is the process that asks, or empty; it ends with the run.
 void shell_await(struct grow *out, const struct launch *launch);
 
 #endif

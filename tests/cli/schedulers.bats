@@ -123,6 +123,40 @@ begin_sh() {
     none_left
 }
 
+@test "sh: a server that cannot work ends the run, and so does the last worker" {
+    local lost
+    for lost in serve-1 ps-2; do
+        rm -rf run calls ends/* pids/* terms saved over
+        begin_sh 2>err
+        echo 66 >ends/$lost
+        wait_end
+        [ "$status" -eq 66 ]
+        [ -e saved ]
+        [ "$(cat terms)" = controller ]
+        grep -qx "${lost%-*} ended with status 66, and the run with it; see run/log" err
+        none_left
+    done
+    rm -rf run calls ends/* pids/* terms saved over
+    begin_sh 2>err
+    echo 65 >ends/worker-1
+    sleep 2
+    all_here controller serve-1 ps-1 ps-2 worker-2
+    echo 2 >ends/worker-2
+    wait_end
+    [ "$status" -eq 2 ]
+    grep -qx "worker ended with status 2, and the run with it; see run/log" err
+    none_left
+}
+
+@test "sh: several controllers are told, too, when a server cannot work" {
+    begin_several_sh 2>err
+    echo 65 >ends/ps-1
+    wait_end
+    [ "$status" -eq 65 ]
+    [ "$(grep -c controller terms)" = 1 ]
+    none_left
+}
+
 begin_several_sh() {
     "$CTL" sh run.conf --ps 2 --workers 2 --threads 1 --controllers 3 >bin/run.sh
     start sh "$PWD/bin/run.sh"
@@ -352,6 +386,15 @@ goes_on() {
 }
 other_runs() {
     [ "$(squeue -h -n other -o %T)" = RUNNING ]
+}
+
+@test "Slurm: a job with a server that cannot work ends, and is not queued again" {
+    begin_job
+    echo 66 >ends/serve-1
+    wait_for job_is FAILED
+    none_left
+    [ -e saved ]
+    grep -qx "serve ended with status 66, and the run with it; see run/log" *.log
 }
 
 @test "Slurm: put back into the queue by hand, it saves and goes on" {
