@@ -50,19 +50,17 @@ static int run_doctor(const struct subcommand *subcommand, char **operands, int 
 
 size_t doctor_subcommands(struct subcommand *subcommands, struct launch_options *o) {
     const struct option_row rows[] = {
-        TEXT('o', "out", "DIR", &o->out, "RUN.conf without .conf", "the run's folder"),
-        INT(0, "serve", "N", &o->serve, 1, 1024, "1, or as RUN.conf says", "data servers"),
-        INT(0, "ps", "N", &o->ps, 1, 1024, "1, or as RUN.conf says", "parameter servers"),
-        COPIES_ROW(&o->copies),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts", "workers"),
-        LIST_OF(0, "set", "KEY=VALUE", &o->set, settings_key, "override a line of RUN.conf"),
-        FLAG(0, "resume", &o->resume, "the run in DIR is to go on"),
-        FLAG('f', "force", &o->force, "the run in DIR will be replaced"),
+        LAUNCH_ROWS(o),
+        FORCE_ROW(o),
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts",
+            "workers, or replicas of a model that is cut"),
+        INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
+            "of each worker"),
         TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
         TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),
         TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of the controller"),
-        TEXT(0, "keys", "FILE", &o->keys, NULL, "TLS: a NAME.pem of adam-ctl keys, as all have it"),
-        FLAG(0, "insecure", &o->insecure, "allow connections beyond this machine without TLS"),
+        STORE_ROWS(o),
+        NETWORK_KEYS(o),
         FLAG(0, "json", &o->json, "print an object of all checks"),
     };
     const struct command command = {.name = PROGRAM " doctor",

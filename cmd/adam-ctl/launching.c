@@ -86,7 +86,8 @@ static int name_command(const struct subcommand *subcommand, struct error *err) 
 static int open_request(struct request *request, const struct launch_options *options,
                         const char *conf, struct error *err) {
     int status = request_open(request, options, conf, err);
-    return status == STATUS_OK ? request_check_store(request, err) : status;
+    return status == STATUS_OK ? launch_check_store(&request->launch, &request->file.settings, err)
+                               : status;
 }
 
 static int run_up(const struct subcommand *subcommand, char **operands, int count,
@@ -224,27 +225,6 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
 }
 
 // --- the command line -------------------------------------------------------------------
-
-// What every way of starting a run takes.
-#define LAUNCH_ROWS(o)                                                                             \
-    TEXT('o', "out", "DIR", &(o)->out, "RUN.conf without .conf", "the run's folder"),              \
-        INT(0, "serve", "N", &(o)->serve, 1, 1024, "1, or as RUN.conf says", "data servers"),      \
-        INT(0, "ps", "N", &(o)->ps, 1, 1024, "1, or as RUN.conf says", "parameter servers"),       \
-        COPIES_ROW(&(o)->copies),                                                                  \
-        INT(0, "partitions", "N", &(o)->partitions, 1, 64, "1, or as RUN.conf says",               \
-            "cut the model over N workers, which are one replica of it"),                          \
-        INT(0, "controllers", "N", &(o)->controllers, 1, 5, "1", "controllers: 1, or 3 or 5"),     \
-        LIST_OF(0, "set", "KEY=VALUE", &(o)->set, settings_key, "override a line of RUN.conf"),    \
-        FLAG(0, "resume", &(o)->resume, "go on with the run in DIR")
-// Not of units, which are started again and again and would replace the run each time.
-#define FORCE_ROW(o) FLAG('f', "force", &(o)->force, "replace a run in DIR")
-#define STORE_ROWS(o)                                                                              \
-    MAYBE("store", "DIR", &(o)->store, "none; without DIR in the run's folder",                    \
-          "parameter servers keep what changes on the disk"),                                      \
-        TIME(0, "flush", "TIME", &(o)->flush, "1s", "how old a change gets before it is written")
-#define NETWORK_KEYS(o)                                                                            \
-    TEXT(0, "keys", "FILE", &(o)->keys, NULL, "TLS: a NAME.pem of adam-ctl keys, as all have it"), \
-        FLAG(0, "insecure", &(o)->insecure, "allow connections beyond this machine without TLS")
 
 static void up_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {

@@ -353,14 +353,6 @@ bool request_may_set_aside(const struct launch *launch) {
            (launch_stores_inside(launch) || launch->resume || launch->force);
 }
 
-int request_check_store(const struct request *r, struct error *err) {
-    if (r->launch.store || strcmp(r->file.settings.ack, "durable") != 0)
-        return STATUS_OK;
-    return error_set(err, STATUS_USAGE,
-                     "ack = durable: pushes are done when they are on a disk; give the parameter "
-                     "servers stores with --store");
-}
-
 void request_share_processors(struct launch *launch) {
     int share = cpu_count() / (launch->workers > 0 ? launch->workers : 1);
     if (!launch->threads)

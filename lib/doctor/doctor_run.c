@@ -16,8 +16,10 @@
 #include "member/place.h"
 #include "model/model.h"
 #include "net/address.h"
+#include "role/controller/controller.h"
 #include "rule/optimizer.h"
 #include "run/model_ops.h"
+#include "train/class_weights.h"
 
 // --- model and settings -----------------------------------------------------------------
 
@@ -30,7 +32,9 @@ static struct model *check_model(const struct doctor *doctor, struct findings *f
                          "the run has no model: set model = FILE");
         return NULL;
     }
-    if (model_ops_read(&model, settings->model, doctor->file->sets, doctor->file->set_count, &err))
+    if (model_ops_read(&model, settings->model, doctor->file->sets, doctor->file->set_count,
+                       &err) ||
+        model_check_learns(model, &err))
         findings_error(findings, DOCTOR_HERE, "model", &err);
     else
         findings_ok(findings, DOCTOR_HERE, "model", "%s: %zu parameters, %d classes",
@@ -39,12 +43,42 @@ static struct model *check_model(const struct doctor *doctor, struct findings *f
 }
 
 static void check_settings(const struct doctor *doctor, struct findings *findings) {
+    struct settings settings = doctor->file->settings;
     struct error err = {0};
-    if (settings_check(&doctor->file->settings, &err))
+    settings.partitions = doctor->launch->partitions;
+    if (controller_check_settings(&settings, &err) ||
+        launch_check_store(doctor->launch, &settings, &err))
         findings_error(findings, DOCTOR_HERE, "settings", &err);
     else
         findings_ok(findings, DOCTOR_HERE, "settings", "protocol %s, mini-batches of %lld",
-                    doctor->file->settings.protocol, (long long)doctor->file->settings.batch);
+                    settings.protocol, (long long)settings.batch);
+}
+
+// What the run would begin with.
+static void check_init_from(const char *from, struct findings *findings) {
+    struct model *model = NULL;
+    struct error err = {0};
+    if (!from)
+        return;
+    if (model_ops_read(&model, from, NULL, 0, &err))
+        findings_error(findings, DOCTOR_HERE, "init-from", &err);
+    else
+        findings_ok(findings, DOCTOR_HERE, "init-from", "%s: %zu parameters", from,
+                    model->parameter_count);
+    model_free(model);
+}
+
+// The controller finds them in the training set, also where that is served elsewhere.
+static void check_class_weights(const struct settings *settings, struct model **model,
+                                struct findings *findings) {
+    const struct source_hooks hooks = {0};
+    struct error err = {0};
+    if (!settings->class_weights || !*model)
+        return;
+    if (class_weights_apply(model, settings, &hooks, &err))
+        findings_error(findings, DOCTOR_HERE, "class-weights", &err);
+    else
+        findings_ok(findings, DOCTOR_HERE, "class-weights", "%s", settings->class_weights);
 }
 
 // --- data -------------------------------------------------------------------------------
@@ -79,13 +113,15 @@ static void check_sets(const struct doctor *doctor, const struct model *model,
                        struct findings *findings) {
     const struct settings *settings = &doctor->file->settings;
     const char *own = settings->test_targets;
+    double held_out = 0; // which the settings are told of
     const struct source_options train = {
         .from = settings->from, .labels = settings->labels, .targets = settings->targets};
     const struct source_options test = {.labels = settings->test_labels,
                                         .targets = own ? own : settings->targets};
     if (!doctor->hosts)
         check_data_set(model, &train, settings->data, "data", findings);
-    if (settings->test)
+    bool file = settings->test && !settings_holdout(settings, &held_out, NULL) && held_out <= 0;
+    if (file)
         check_data_set(model, &test, settings->test, "test", findings);
 }
 
@@ -172,10 +208,11 @@ static void check_memory(const struct doctor *doctor, const struct model *model,
     char needs[DOCTOR_BYTES], has[DOCTOR_BYTES];
     if (!model)
         return;
-    bool cut = doctor->file->settings.partitions > 1;
-    double bytes = cut ? 0 : model_bytes(doctor, model);
+    int partitions = doctor->launch->partitions;
+    double bytes = partitions > 1 ? 0 : model_bytes(doctor, model);
     if (!doctor->hosts)
-        bytes += model_bytes(doctor, model) + worker_bytes(doctor, model) * doctor->launch->workers;
+        bytes += model_bytes(doctor, model) +
+                 worker_bytes(doctor, model) * doctor->launch->workers / partitions;
     doctor_bytes(needs, bytes);
     doctor_bytes(has, (double)cpu_memory());
     if (bytes > (double)cpu_memory())
@@ -224,10 +261,32 @@ static int check_port(const char *address, struct findings *findings) {
     return fd;
 }
 
+// Of several controllers, those that run here.
+static void check_quorum(const struct doctor *doctor, struct findings *findings) {
+    char host[PROTO_ADDRESS_MAX], *rest, *list = mem_string(doctor->launch->quorum);
+    findings->failed |= !list;
+    for (char *one = list ? strtok_r(list, ",", &rest) : NULL; one;
+         one = strtok_r(NULL, ",", &rest)) {
+        bool beyond = address_host(one, host);
+        if (beyond && doctor->hosts && hosts_controller(doctor->hosts, host))
+            continue;
+        int fd = beyond ? check_port(one, findings) : -1;
+        if (!beyond)
+            findings_ok(findings, DOCTOR_HERE, "listen", "%s", one);
+        if (fd >= 0)
+            close(fd);
+    }
+    free(list);
+}
+
 static int check_listen(const struct doctor *doctor, struct findings *findings) {
     char address[PROTO_ADDRESS_MAX];
     struct error err = {0};
     const char *told = doctor->launch->listen;
+    if (doctor->launch->quorum) {
+        check_quorum(doctor, findings);
+        return -1;
+    }
     if (place_address(address, "ctl", told, NULL, &err)) {
         findings_error(findings, DOCTOR_HERE, "listen", &err);
         return -1;
@@ -247,6 +306,8 @@ void doctor_run(const struct doctor *doctor, struct findings *findings, int *lis
     char *nearest = nearest_folder(doctor->launch->folder);
     check_settings(doctor, findings);
     check_sets(doctor, model, findings);
+    check_init_from(doctor->file->settings.init_from, findings);
+    check_class_weights(&doctor->file->settings, &model, findings);
     findings->failed |= !nearest;
     if (nearest) {
         check_run_folder(doctor, nearest, findings);

@@ -102,6 +102,15 @@ int launch_check(const struct launch *launch, const struct hosts *hosts, struct 
     return status;
 }
 
+int launch_check_store(const struct launch *launch, const struct settings *settings,
+                       struct error *err) {
+    if (launch->store || strcmp(settings->ack, "durable") != 0)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE,
+                     "ack = durable: pushes are done when they are on a disk; give the parameter "
+                     "servers stores with --store");
+}
+
 int launch_count(const struct launch *launch, enum proto_role role) {
     switch (role) {
     case PROTO_ROLE_CONTROLLER:

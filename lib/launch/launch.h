@@ -14,6 +14,7 @@
 #include "proto/proto.h"
 
 struct error;
+struct settings; // run/settings.h
 
 // Holes of a command that is meant for several processes: each fills in its own number,
 // from 1, and the name of its host as others reach it.
@@ -70,6 +71,10 @@ void launch_ssh(const struct launch *launch, const struct host *host, struct wor
 // Nothing in it that would make a command mean something else: STATUS_USAGE for texts with
 // control characters, and for addresses that net/address.h forbids; of hosts (or NULL) too.
 int launch_check(const struct launch *launch, const struct hosts *hosts, struct error *err);
+
+// With ack = durable all parameter servers must have a store. STATUS_USAGE.
+int launch_check_store(const struct launch *launch, const struct settings *settings,
+                       struct error *err);
 
 // STATUS_CANTCREATE when a run is under way in the folder, or one is there that is neither to go on
 // nor to be replaced.

@@ -94,7 +94,7 @@ static char *script_of(const struct launch *launch, bool remote) {
     put_test(&out, launch->targets, "targets");
     if (launch->keys)
         put_keys(&out, launch->keys);
-    if (remote && launch->dial)
+    if (remote && launch->dial && !launch->quorum)
         put_reach(&out, launch->dial);
     put_clock(&out);
     grow_format(&out, "exit 0");

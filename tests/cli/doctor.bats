@@ -52,6 +52,41 @@ found() {
     jq -e '.status == 65 and .checks[0].check == "model" and .checks[0].result == "problem"' <<<"$output"
 }
 
+@test "what the start would refuse is a problem with the same status" {
+    # doctor and up with the same options: the status, the check and what is said.
+    same() { # STATUS CHECK TEXT OPTION...
+        run_status "$1" adam-ctl doctor run.conf "${@:4}"
+        found problem here "$2" ".*$3"
+        [ "$(grep -c ^problem <<<"$output")" = 1 ]
+        run_status "$1" adam-ctl up -q run.conf --set epochs=1 "${@:4}"
+        rm -rf run
+    }
+    same 2 settings 'ack = durable.*--store' --set ack=durable
+    run_ok adam-ctl doctor run.conf --set ack=durable --store --flush 2s
+    same 66 init-from 'nosuch' --set init-from=nosuch
+    printf 'no such class\t2\n' >weights
+    same 65 class-weights 'no such class' --set class-weights=weights
+    same 2 model 'frozen|rate' --set '*.rate=0'
+    same 2 settings 'test = auto=0.2 is for adam-worker alone' --set test=auto=0.2
+    same 2 settings 'factors=d2 and partitions=2' --partitions 2 --set factors=d2
+}
+
+@test "models that are cut and several controllers are looked at, too" {
+    run_ok adam-ctl doctor run.conf --partitions 2 --workers 2 --set class-weights=auto
+    found ok here class-weights auto
+    run_ok adam-ctl doctor run.conf --controllers 3 --ps 2 --copies 2 -t 1
+    [ "$(grep -c 'listen  *ipc://.*/run/controller-[123].socket$' <<<"$output")" = 3 ]
+    run_status 2 adam-ctl doctor run.conf --controllers 4
+    local port
+    port=$(free_port)
+    start /usr/bin/python3 -c "import socket, time; s = socket.create_server(('127.0.0.1', $port)); time.sleep(1000)"
+    wait_for bash -c "exec 3<>/dev/tcp/127.0.0.1/$port"
+    run_status 69 adam-ctl doctor run.conf --controllers 3 \
+        --listen "tcp://127.0.0.1:$port,tcp://127.0.0.1:$(free_port),tcp://127.0.0.1:$(free_port)"
+    found problem here listen "cannot listen on tcp://127.0.0.1:$port"
+    [ "$(grep -c '^ok .* is free' <<<"$output")" = 2 ]
+}
+
 @test "a port that is taken, a program that is missing, and one of another version" {
     local port
     port=$(free_port)

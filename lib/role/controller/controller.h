@@ -56,6 +56,9 @@ struct controller_config { // what it points to outlives the call
     struct trainer_hooks hooks;
 };
 
+// Whether they describe a run of many processes that can begin. STATUS_USAGE.
+int controller_check_settings(const struct settings *settings, struct error *err);
+
 // Runs it to the run's end, whoever leads then: STATUS_OK when all epochs are done, STATUS_STOPPED
 // when it was told to stop and all is saved, STATUS_DIVERGED, STATUS_UNAVAILABLE when it lost what
 // it cannot do without (the text names it), or another status when something failed. STATUS_STOPPED

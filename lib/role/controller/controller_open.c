@@ -55,10 +55,7 @@ static bool same_folder(const char *a, const char *b) {
 
 // --- a new run ------------------------------------------------------------------------------
 
-int controller_check_file(const struct run_file *file, struct error *err) {
-    const struct settings *s = &file->settings;
-    if (!s->model)
-        return error_set(err, STATUS_USAGE, "the run has no model: set model = FILE");
+int controller_check_settings(const struct settings *s, struct error *err) {
     double share;
     int status = settings_holdout(s, &share, err);
     if (!status && share > 0)
@@ -73,9 +70,17 @@ int controller_check_file(const struct run_file *file, struct error *err) {
         return error_set(err, STATUS_USAGE,
                          "threads=%lld and partitions=%lld: each partition has a thread of its own",
                          (long long)s->threads, (long long)s->partitions);
-    if (s->test && access(s->test, R_OK))
-        return error_errno(err, STATUS_NOINPUT, "%s", s->test);
     return settings_check(s, err);
+}
+
+int controller_check_file(const struct run_file *file, struct error *err) {
+    const struct settings *s = &file->settings;
+    if (!s->model)
+        return error_set(err, STATUS_USAGE, "the run has no model: set model = FILE");
+    int status = controller_check_settings(s, err);
+    if (!status && s->test && access(s->test, R_OK))
+        status = error_errno(err, STATUS_NOINPUT, "%s", s->test);
+    return status;
 }
 
 // Whether the state of the optimizer goes on, too, is told by the settings of before. A manifest
