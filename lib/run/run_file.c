@@ -118,7 +118,7 @@ static int note_key(struct run_file_reader *r, const char *key, struct error *er
 
 static int set_key(struct run_file *file, const char *key, const char *value, struct error *err) {
     return strchr(key, '.') ? add_set(file, key, value, err)
-                            : settings_set(&file->settings, key, value, err);
+                            : settings_choose(&file->settings, key, value, err);
 }
 
 static int take_pair(struct run_file_reader *r, struct text_range key, struct text_range value,

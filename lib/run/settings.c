@@ -21,6 +21,8 @@ enum use {
     MANY = 2,  // of many processes alone
     LIVE = 4,  // may change meanwhile
     PATH = 8,  // names a file
+    OWN = 16,  // the run's own: nobody chooses it
+    SOME = 32, // who chooses it takes 1 at the least; 0 is that nobody has
 };
 
 static const char *const loss_names[] = {"reform", "stop", NULL};
@@ -56,7 +58,7 @@ static const struct row {
     ROW("cutmix", REAL, cutmix, 0, 0, 100),
     ROW("init-from", TEXT, init_from, PATH, 0, 0),
     ROW("class-weights", TEXT, class_weights, PATH, 0, 0),
-    ROW("epochs", COUNT, epochs, 0, 0, 1e9),
+    ROW("epochs", COUNT, epochs, SOME, 0, 1e9),
     ROW("batch", COUNT, batch, 0, 1, 1e6),
     ROW("sync", FLAG, sync, ALONE, 0, 0),
     CHOICE("home", home, ALONE, home_names),
@@ -72,7 +74,7 @@ static const struct row {
     ROW("epsilon", REAL, epsilon, LIVE, 0, 1),
     ROW("clip", REAL, clip, LIVE, 0, 1e9),
     ROW("ema", REAL, ema, 0, 0, SETTINGS_EMA_MOST),
-    ROW("state-since", COUNT, state_since, 0, 0, 9007199254740992.0),
+    ROW("state-since", COUNT, state_since, OWN, 0, 9007199254740992.0),
     ROW("eval-every", REAL, eval_every, LIVE, 0, 1e9),
     ROW("checkpoint-every", TEXT, checkpoint_every, LIVE, 0, 0),
     ROW("keep-last", COUNT, keep_last, LIVE, 0, 1e9),
@@ -301,7 +303,7 @@ static const struct row *find_row(const char *key) {
 
 const char *settings_key(size_t index) {
     for (size_t i = 0; i < ROWS; i++)
-        if (!(rows[i].use & ALONE) && index-- == 0)
+        if (!(rows[i].use & (ALONE | OWN)) && index-- == 0)
             return rows[i].name;
     return NULL;
 }
@@ -410,6 +412,20 @@ int settings_set(struct settings *settings, const char *key, const char *value, 
     return row->kind == TEXT    ? set_text(member, row, value, err)
            : row->kind == COUNT ? set_count(member, row, value, err)
                                 : set_row_real(member, row, value, err);
+}
+
+int settings_choose(struct settings *settings, const char *key, const char *value,
+                    struct error *err) {
+    const struct row *row = find_row(key);
+    if (row && row->use & OWN)
+        return error_set(err, STATUS_USAGE, "%s is no choice of yours: the run keeps it itself",
+                         key);
+    int status = settings_set(settings, key, value, err);
+    if (status || !(row->use & SOME) || value_of(settings, row).count)
+        return status;
+    struct row some = *row;
+    some.low = 1;
+    return refuse_value(&some, value, "a whole number", err);
 }
 
 // The fewest digits that mean the same number.

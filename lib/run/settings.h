@@ -95,6 +95,10 @@ void settings_default(struct settings *settings);
 // Sets one key of a run of many processes from text, which must outlive the settings.
 // STATUS_USAGE: no such key, with the nearest one, or a value that it cannot have.
 int settings_set(struct settings *settings, const char *key, const char *value, struct error *err);
+// The same for a person: what a run keeps by itself is refused, and a number where 0 only means
+// that nobody has chosen.
+int settings_choose(struct settings *settings, const char *key, const char *value,
+                    struct error *err);
 // Lines KEY=VALUE, all of them that have a value, to be freed with free(); NULL when out of
 // memory.
 char *settings_text(const struct settings *settings);
@@ -110,7 +114,7 @@ bool settings_live(const char *key);
 // Whether a value of it is the path of a file: "auto" and "auto=0.1" mean none where they have
 // another meaning.
 bool settings_path(const char *key, const char *value, size_t length);
-// Key `index` of a run of many processes, from 0; NULL behind the last.
+// Key `index` that a run of many processes has for people, from 0; NULL behind the last.
 const char *settings_key(size_t index);
 // The same of the keys that may change while it goes on.
 const char *settings_live_key(size_t index);

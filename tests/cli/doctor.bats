@@ -71,6 +71,26 @@ found() {
     same 2 settings 'factors=d2 and partitions=2' --partitions 2 --set factors=d2
 }
 
+@test "settings that would be ignored are refused, in RUN.conf and in --set, by up and by doctor" {
+    local set kind
+    printf '%s\n' 'model = small.net' 'data = digits.arec' >untested.conf
+    for kind in "up -q" doctor "controller --out run"; do
+        for set in epochs=0 state-since=5000 in-flight=4; do
+            run_status 2 adam-ctl $kind run.conf --set $set
+            grep -q "${set%=*}" <<<"$stderr$output$(cat run/log/controller.log 2>/dev/null)"
+        done
+        run_status 2 adam-ctl $kind untested.conf --set patience=2
+        grep -q 'patience=2 needs tests' <<<"$stderr$output$(cat untested/log/controller.log 2>/dev/null)"
+    done
+    for set in 'epochs = 0' 'state-since = 5000'; do
+        printf '%s\n' "$set" 'model = small.net' 'data = digits.arec' >bad.conf
+        run_status 65 adam-ctl up bad.conf
+        [[ "$stderr" = *"bad.conf:1:"*"error: ${set%% *} is "* ]]
+    done
+    run_status 2 adam-worker --model small.net --data digits.arec --out alone --in-flight 2
+    [[ "$stderr" = *"--in-flight is of partitions"* ]]
+}
+
 @test "models that are cut and several controllers are looked at, too" {
     run_ok adam-ctl doctor run.conf --partitions 2 --workers 2 --set class-weights=auto
     found ok here class-weights auto

@@ -70,6 +70,9 @@ int controller_check_settings(const struct settings *s, struct error *err) {
         return error_set(err, STATUS_USAGE,
                          "threads=%lld and partitions=%lld: each partition has a thread of its own",
                          (long long)s->threads, (long long)s->partitions);
+    if (s->patience > 0 && !s->test)
+        return error_set(err, STATUS_USAGE, "patience=%lld needs tests: set test = FILE",
+                         (long long)s->patience);
     return settings_check(s, err);
 }
 
