@@ -57,7 +57,7 @@ _adam_ctl() {
     compare:--sort) offer -W 'parameters epoch seconds images/s loss top1 map r2 at'; return ;;
     controller:--out | controller:-o) offer -d; return ;;
     controller:--resume) offer -d; return ;;
-    controller:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    controller:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     controller:--copies) return ;;
     controller:--listen | controller:-l) return ;;
     controller:--quorum) return ;;
@@ -81,7 +81,7 @@ _adam_ctl() {
     up:--copies) return ;;
     up:--partitions) return ;;
     up:--controllers) return ;;
-    up:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    up:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     up:--workers) return ;;
     up:--threads | up:-t) return ;;
     up:--hosts) offer -f; return ;;
@@ -95,7 +95,7 @@ _adam_ctl() {
     sh:--copies) return ;;
     sh:--partitions) return ;;
     sh:--controllers) return ;;
-    sh:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    sh:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sh:--workers) return ;;
     sh:--threads | sh:-t) return ;;
     sh:--flush) return ;;
@@ -105,7 +105,7 @@ _adam_ctl() {
     systemd:--copies) return ;;
     systemd:--partitions) return ;;
     systemd:--controllers) return ;;
-    systemd:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    systemd:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     systemd:--workers) return ;;
     systemd:--threads | systemd:-t) return ;;
     systemd:--flush) return ;;
@@ -116,7 +116,7 @@ _adam_ctl() {
     sbatch:--copies) return ;;
     sbatch:--partitions) return ;;
     sbatch:--controllers) return ;;
-    sbatch:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    sbatch:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     sbatch:--workers) return ;;
     sbatch:--threads | sbatch:-t) return ;;
     sbatch:--flush) return ;;
@@ -127,11 +127,15 @@ _adam_ctl() {
     doctor:--serve) return ;;
     doctor:--ps) return ;;
     doctor:--copies) return ;;
+    doctor:--partitions) return ;;
+    doctor:--controllers) return ;;
+    doctor:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
     doctor:--workers) return ;;
-    doctor:--set) offer_key 'data labels targets test test-labels test-targets from ops mixup cutmix init-from class-weights epochs batch partitions in-flight optimizer rate schedule warmup momentum beta2 decay epsilon clip ema state-since eval-every checkpoint-every keep-last patience metrics-every seed threads model protocol push push-every pull-every overlap factors modulate reference-batch max-staleness ack warm-start on-peer-loss on-data-loss data-patience server-patience controller-patience silence epoch-end servers copies data-servers workers checkpoint-parts'; return ;;
+    doctor:--threads | doctor:-t) return ;;
     doctor:--hosts) offer -f; return ;;
     doctor:--ssh) return ;;
     doctor:--listen | doctor:-l) return ;;
+    doctor:--flush) return ;;
     doctor:--keys) offer -f; return ;;
     keys:--days) return ;;
     esac
@@ -174,11 +178,11 @@ _adam_ctl() {
     up:*) offer -f ;;
     sh:-*) offer -W '--out -o --serve --ps --copies --partitions --controllers --set --resume --force -f --workers --threads -t --store --flush --help -h --version -V' ;;
     sh:*) offer -f ;;
-    systemd:-*) offer -W '--out -o --serve --ps --copies --partitions --controllers --set --resume --force -f --workers --threads -t --store --flush --user --units --help -h --version -V' ;;
+    systemd:-*) offer -W '--out -o --serve --ps --copies --partitions --controllers --set --resume --workers --threads -t --store --flush --user --units --help -h --version -V' ;;
     systemd:*) offer -f ;;
     sbatch:-*) offer -W '--out -o --serve --ps --copies --partitions --controllers --set --resume --force -f --workers --threads -t --store --flush --host --warning --keys --insecure --help -h --version -V' ;;
     sbatch:*) offer -f ;;
-    doctor:-*) offer -W '--out -o --serve --ps --copies --workers --set --resume --force -f --hosts --ssh --listen -l --keys --insecure --json --help -h --version -V' ;;
+    doctor:-*) offer -W '--out -o --serve --ps --copies --partitions --controllers --set --resume --force -f --workers --threads -t --hosts --ssh --listen -l --store --flush --keys --insecure --json --help -h --version -V' ;;
     doctor:*) offer -f ;;
     keys:-*) offer -W '--days --help -h --version -V' ;;
     keys:*) offer -d ;;
