@@ -33,9 +33,24 @@ struct options {
     bool force, quiet;
     char *folder;        // of the run that --resume means
     struct words frozen; // overrides that --freeze stands for
+    const char *alone;   // an option that was given and is not of a worker of a run; NULL
 };
 
 // --- the command line -------------------------------------------------------------------
+
+// The first of the rows that were given and do not belong to a worker of a run.
+static const char *find_alone(const struct option_row *rows, const bool *given, size_t count) {
+    static const char *const member[] = {"controller", "name",    "keys", "insecure",
+                                         "listen",     "threads", "quiet"};
+    for (size_t i = 0; i < count; i++) {
+        bool known = !given[i];
+        for (size_t k = 0; !known && k < sizeof member / sizeof *member; k++)
+            known = !strcmp(rows[i].name, member[k]);
+        if (!known)
+            return rows[i].name;
+    }
+    return NULL;
+}
 
 static enum cli_next parse(struct options *o, int argc, char **argv, int *operand,
                            struct error *err) {
@@ -124,6 +139,7 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
              "seconds between lines of metrics.jsonl"),
         FLAG('q', "quiet", &o->quiet, "say nothing but errors"),
     };
+    bool given[sizeof rows / sizeof *rows] = {false};
     const struct command command = {
         .name = PROGRAM,
         .synopsis = "--model FILE --data FILE --out DIR [options]\n"
@@ -132,28 +148,20 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
         .about = "train a model on this machine, or with others",
         .rows = rows,
         .row_count = sizeof rows / sizeof *rows,
+        .given = given,
     };
-    return cli_parse(&command, argc, argv, operand, err);
+    enum cli_next next = cli_parse(&command, argc, argv, operand, err);
+    o->alone = find_alone(rows, given, sizeof rows / sizeof *rows);
+    return next;
 }
 
 // A worker of a run trains what the controller says.
 static int check_member(const struct options *o, struct error *err) {
-    const char *given = o->model                     ? "model"
-                        : o->resume                  ? "resume"
-                        : o->out                     ? "out"
-                        : o->settings.data           ? "data"
-                        : o->settings.home           ? "home"
-                        : o->settings.partitions > 1 ? "partitions"
-                        : o->set.count > 0           ? "set"
-                        : o->freeze.count > 0        ? "freeze"
-                        : o->settings.init_from      ? "init-from"
-                        : o->settings.class_weights  ? "class-weights"
-                                                     : NULL;
-    if (!given)
+    if (!o->alone)
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
                      "the controller at %s says what is trained, and how; leave out --%s",
-                     o->network.controller, given);
+                     o->network.controller, o->alone);
 }
 
 // What has no meaning beside the rest. Of a run that goes on the rest is what it was begun with,

@@ -168,8 +168,11 @@ static enum cli_next answer_request(struct walk *walk, const struct option_row *
 
 static enum cli_next apply_option(struct walk *walk, const struct option_row *row, const char *name,
                                   const char *value) {
+    const struct command *command = walk->command;
     if (!row->target)
         return answer_request(walk, row, name, value);
+    if (command->given)
+        command->given[row - command->rows] = true;
     if (row->kind == OPTION_FLAG)
         return *(bool *)row->target = true, CLI_RUN;
     return set_value(walk, row, name, value) == STATUS_OK ? CLI_RUN : CLI_FAIL;

@@ -75,6 +75,7 @@ struct command {
     size_t row_count;
     const char *operand; // metavariable of the operands for completion: FILE, DIR, or NULL
     option_words *keys;  // the operands behind the first are KEY=VALUE of these; NULL: like it
+    bool *given;         // of each row, set to true where the command line has it; NULL: unwanted
 };
 
 enum cli_next {

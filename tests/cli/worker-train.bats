@@ -464,6 +464,21 @@ large() {
     run_status 2 large --home shared --sync --out no
     [[ "$stderr" = *"leave out --home or --sync"* ]]
     run_status 2 adam-worker --controller ipc://nowhere --home shared
+    # Nor what has a meaning only where one process has the whole run: all options but a few.
+    local option value count=0
+    while read -r option value; do
+        case $option in
+        --controller | --name | --keys | --insecure | --listen | --threads | --quiet | --help | --version | --completion) continue ;;
+        --optimizer) value=adam ;;
+        --home) value=copies ;;
+        --ema) value=0.5 ;;
+        esac
+        if [ "$value" ]; then value=${value//[A-Z]*/1}; fi
+        run_status 2 adam-worker --controller ipc://nowhere -q $option $value
+        [[ "$stderr" = *"the controller at ipc://nowhere says what is trained, and how; leave out $option" ]]
+        count=$((count + 1))
+    done < <(adam-worker --help | sed -nE 's/^  (-., |    )(--[a-z0-9-]+) ?([A-Z][A-Z.=]*)?  .*/\2 \3/p')
+    [ "$count" -gt 35 ]
     [ ! -e no ]
 }
 
