@@ -113,6 +113,11 @@ static int name_sockets(struct request *r, struct error *err) {
     grow_format(&own, "ipc://%s%s%s/controller-%c.socket", here, slash, r->folder, LAUNCH_NUMBER);
     r->own = grow_take(&own);
     r->launch.own = r->own;
+    if (r->own && strchr(r->own, ','))
+        return error_set(err, STATUS_USAGE,
+                         "a comma in %s%s%s: addresses of several controllers are made of it, with "
+                         "commas between; set --out",
+                         here, slash, r->folder);
     return r->own ? STATUS_OK : error_nomem(err);
 }
 

@@ -217,6 +217,12 @@ not_here() {
     done
 }
 
+@test "several controllers with a comma in their folder are told of the comma" {
+    run_status 2 "$CTL" sh run.conf --controllers 3 --out a,b
+    [[ "$stderr" = *"a comma in $PWD/a,b: "* ]]
+    run_ok "$CTL" sh run.conf --out a,b
+}
+
 # --- systemd ------------------------------------------------------------------------------
 
 # The units of a run whose names have all that must be escaped.

@@ -193,6 +193,18 @@ second_is_refused() {
     ! grep -q '^epoch' terminal
 }
 
+@test "going on with a run that has all its epochs says that there is nothing to do" {
+    run_ok adam-ctl up run.conf --set epochs=2
+    run ! grep "nothing to do" <<<"$stderr$output"
+    local epochs
+    for epochs in 2 1; do
+        run_ok adam-ctl up run.conf --resume --set epochs=$epochs
+        grep -q "adam-ctl: nothing to do: all $epochs epochs are done; more by epochs = N" <<<"$stderr"
+    done
+    run_ok adam-ctl up run.conf --resume --set epochs=3
+    run ! grep "nothing to do" <<<"$stderr$output"
+}
+
 @test "patience ends the run, and its best checkpoint stays" {
     run_ok adam-ctl up run.conf --workers 1 --set epochs=100000 --set rate=0 --set patience=3 --set keep-last=1
     [[ "$stderr" = *" tests were not better than that of epoch "*" is the last"* ]]

@@ -86,9 +86,21 @@ int controller_check_file(const struct run_file *file, struct error *err) {
     return status;
 }
 
+// The last epoch of a run may be one that it has trained already.
+static void say_if_trained(const struct controller *c, const struct settings *settings,
+                           const json_t *manifest) {
+    long long epochs = settings->epochs > 0 ? (long long)settings->epochs : SETTINGS_EPOCHS;
+    char text[96];
+    if (json_number_value(json_object_get(manifest, "epoch")) < (double)epochs)
+        return;
+    snprintf(text, sizeof text, "nothing to do: all %lld epochs are done; more by epochs = N",
+             epochs);
+    doors_say(c->doors, text);
+}
+
 // Whether the state of the optimizer goes on, too, is told by the settings of before. A manifest
 // that is not to be had is told of by who reads the checkpoint.
-static void go_on_from(struct settings *settings, const char *resume) {
+static void go_on_from(const struct controller *c, struct settings *settings, const char *resume) {
     char *folder = checkpoint_folder(resume);
     json_t *manifest = NULL;
     struct settings before;
@@ -97,6 +109,7 @@ static void go_on_from(struct settings *settings, const char *resume) {
         settings_default(&before);
         settings_read(&before, json_object_get(json_object_get(manifest, "run"), "settings"));
         settings_go_on(settings, &before, clock > 0 ? (uint64_t)clock : 0);
+        say_if_trained(c, settings, manifest);
     }
     json_decref(manifest);
     free(folder);
@@ -107,7 +120,7 @@ static int new_cluster(const struct controller *c, struct cluster *next, const s
     struct proto_id run;
     struct settings settings = c->config->file->settings;
     if (resume)
-        go_on_from(&settings, resume);
+        go_on_from(c, &settings, resume);
     char *text = settings_text(&settings);
     if (!text)
         return error_nomem(err);
