@@ -88,7 +88,7 @@ found() {
         [[ "$stderr" = *"bad.conf:1:"*"error: ${set%% *} is "* ]]
     done
     run_status 2 adam-worker --model small.net --data digits.arec --out alone --in-flight 2
-    [[ "$stderr" = *"--in-flight is of partitions"* ]]
+    [[ "$stderr" = *"in-flight is of partitions"* ]]
 }
 
 @test "models that are cut and several controllers are looked at, too" {
