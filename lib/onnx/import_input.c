@@ -47,22 +47,27 @@ static int64_t dimension(const Onnx__TensorShapeProto *shape, size_t i) {
                : 0;
 }
 
-static int read_wish(const char *text, int64_t dims[3], struct error *err) {
+// One number is that of the values of a flat input.
+static int read_wish(const char *text, bool flat, int64_t dims[3], struct error *err) {
     char behind;
+    if (flat && sscanf(text, "%9" SCNd64 "%c", &dims[0], &behind) == 1) {
+        dims[1] = dims[2] = 1;
+        return STATUS_OK;
+    }
     if (sscanf(text, "%9" SCNd64 "x%9" SCNd64 "x%9" SCNd64 "%c", &dims[0], &dims[1], &dims[2],
                &behind) == 3)
         return STATUS_OK;
-    return error_set(err, STATUS_USAGE,
-                     "--shape %s: channels x height x width are expected, as in "
-                     "3x224x224",
-                     text);
+    return error_set(err, STATUS_USAGE, "--shape %s: %s expected, as in %s", text,
+                     flat ? "the number of values is" : "channels x height x width are",
+                     flat ? "144" : "3x224x224");
 }
 
 // What the file leaves open is as it is wished.
 static int resolve_shape(struct importing *im, const Onnx__TensorShapeProto *shape, int64_t dims[3],
                          struct error *err) {
     int64_t wished[3] = {0, 0, 0};
-    int status = im->wish->shape ? read_wish(im->wish->shape, wished, err) : STATUS_OK;
+    bool flat = shape->n_dim == 2;
+    int status = im->wish->shape ? read_wish(im->wish->shape, flat, wished, err) : STATUS_OK;
     for (size_t i = 0; !status && i < 3; i++) {
         int64_t given = i + 1 < shape->n_dim ? dimension(shape, i + 1) : 1;
         if (given != 0 && wished[i] != 0 && given != wished[i])
@@ -72,7 +77,9 @@ static int resolve_shape(struct importing *im, const Onnx__TensorShapeProto *sha
         dims[i] = given ? given : wished[i];
         if (dims[i] == 0)
             return error_set(err, STATUS_DATA,
-                             "the graph takes pictures of any size; --shape CxHxW says of which");
+                             flat ? "the graph takes any number of values; --shape N says how many"
+                                  : "the graph takes pictures of any size; --shape CxHxW says of "
+                                    "which");
     }
     return status;
 }

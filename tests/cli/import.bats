@@ -422,6 +422,17 @@ PY
     [[ $stderr = *"weights for 144 values do not fit 168"* ]]
     run_status 2 adam-ctl import 0.onnx -o other --shape 3x9
     [[ $stderr = *"--shape 3x9"* ]]
+    run_status 2 adam-ctl import 0.onnx -o other --shape 144
+    [[ $stderr = *"--shape 144"* ]]
+    rm -r run
+    refused <<<'nodes[0:2] = []; nodes[0].input[0] = "x"; save(model(nodes, constants, ("N", "D"))) => any number of values; --shape N'
+    for shape in 144 144x1x1; do
+        adam-ctl import 0.onnx -f -o run --shape $shape 2>said
+        [ "$(model_of run | sed -n 1p)" = "input 144" ]
+    done
+    run_status 65 adam-ctl import 0.onnx -o other --shape 143
+    run_status 2 adam-ctl import 0.onnx -o other --shape 144x1
+    [[ $stderr = *"--shape 144x1: the number of values"* ]]
 }
 
 @test "padding behind the picture only is rounding up, other padding that differs is refused" {
