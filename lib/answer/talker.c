@@ -58,7 +58,7 @@ static void lack_descriptors(struct talker *talker) {
 enum accepted {
     ACCEPTED,
     NONE_IN_LINE,
-    FAILED, // for now
+    FAILED, // there may be
 };
 
 static enum accepted accept_caller(struct talker *talker, int fd) {
