@@ -10,6 +10,7 @@
 #include "rule/optimizer.h"
 #include "sample/sample.h"
 
+struct content;
 struct error;
 
 // Everything a run needs to go on, and everything adam-eval needs to predict. Where an average of
@@ -87,10 +88,9 @@ int checkpoint_check_names(const struct classes *classes, struct error *err);
 // The names as a list in JSON, as metadata hold them, to be freed with free(). NULL: out of memory,
 // or one is not UTF-8.
 char *checkpoint_class_names(const struct classes *classes);
-// STATUS_DATA when the file `path`, of which these are the bytes, is of another kind than a
+// STATUS_DATA when the file `path`, of which this is the content, is of another kind than a
 // checkpoint's: of which one, as far as that can be told, and what is expected.
-int checkpoint_check_kind(const char *path, const unsigned char *data, size_t size,
-                          struct error *err);
+int checkpoint_check_kind(const char *path, const struct content *content, struct error *err);
 
 // --- the run folder -----------------------------------------------------------
 

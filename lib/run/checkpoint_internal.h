@@ -16,7 +16,7 @@
 #include "run/checkpoint.h"
 #include "run/checkpoint_parts.h"
 #include "run/checkpoint_tensors.h"
-#include "store/map.h"
+#include "store/content.h"
 
 #define CHECKPOINT_FILE "model.safetensors"
 #define CHECKPOINT_INDEX "model.safetensors.index.json"
@@ -62,8 +62,8 @@ int checkpoint_write_manifest(const struct checkpoint *checkpoint, const char *f
 // The server that the manifest names for this file; NULL: none.
 const char *checkpoint_server_of(const json_t *manifest, const char *name);
 
-// Whether these are the bytes of the file `name` as the manifest has it. STATUS_DATA.
-int checkpoint_check_sum(const json_t *manifest, const char *name, const struct map *file,
+// Whether these are the bytes of the file `name` as the manifest has it. STATUS_DATA, STATUS_IO.
+int checkpoint_check_sum(const json_t *manifest, const char *name, const struct content *file,
                          struct error *err);
 
 // --- texts and tensors ----------------------------------------------------------
@@ -102,13 +102,13 @@ int checkpoint_find_tensor(const struct tensor **out, const struct safetensors *
                            const struct named_parameter *named, struct error *err);
 int checkpoint_refuse_values(const char *tensor, struct error *err);
 // Puts the values of a tensor where they belong among all of the model's: it must be there, of the
-// right shape, and finite. STATUS_DATA.
-int checkpoint_get_tensor(const struct safetensors *file, const struct named_parameter *named,
-                          float *values, struct error *err);
+// right shape, and finite. STATUS_DATA, STATUS_IO.
+int checkpoint_get_tensor(const struct safetensors *file, const struct content *content,
+                          const struct named_parameter *named, float *values, struct error *err);
 // The same of those tensors that predict whose `here` is true, for the partition that is wanted.
-int checkpoint_get_portion(const struct safetensors *file, const struct named_lists *lists,
-                           const bool *here, const struct checkpoint_wanted *wanted,
-                           struct error *err);
+int checkpoint_get_portion(const struct safetensors *file, const struct content *content,
+                           const struct named_lists *lists, const bool *here,
+                           const struct checkpoint_wanted *wanted, struct error *err);
 
 // Whether memory for values is wanted: not of nothing, and not of VALUES_PORTION, whose is there.
 bool checkpoint_wants_room(const struct checkpoint_wanted *wanted);

@@ -1,17 +1,23 @@
 // What was named as a checkpoint, and is none.
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "core/mem.h"
 #include "core/utf8.h"
 #include "run/checkpoint.h"
 #include "sample/source.h"
+#include "store/content.h"
 #include "store/safetensors.h"
 
-enum { HEAD = 512 }; // bytes of a text that tell that it is one
+enum {
+    TEXT_HEAD = 512, // bytes of a text that tell that it is one
+    HEAD = 1 << 14,  // of any file, more than it takes to tell its kind
+};
 
 static bool is_text(const unsigned char *data, size_t size) {
-    char head[HEAD + 1];
-    size_t length = size < HEAD ? size : HEAD;
+    char head[TEXT_HEAD + 1];
+    size_t length = size < TEXT_HEAD ? size : TEXT_HEAD;
     memcpy(head, data, length);
     head[length] = 0;
     if (strlen(head) < length)
@@ -38,8 +44,7 @@ static const char *describe_kind(const char *kind) {
     return NULL;
 }
 
-int checkpoint_check_kind(const char *path, const unsigned char *data, size_t size,
-                          struct error *err) {
+static int check_head(const char *path, const unsigned char *data, size_t size, struct error *err) {
     if (safetensors_recognised(data, size))
         return STATUS_OK;
     const char *what = describe_kind(source_recognised(path, data, size));
@@ -51,4 +56,14 @@ int checkpoint_check_kind(const char *path, const unsigned char *data, size_t si
                      "no checkpoint: %s; a run, a checkpoint's folder or its .safetensors file is "
                      "expected",
                      what);
+}
+
+int checkpoint_check_kind(const char *path, const struct content *content, struct error *err) {
+    size_t size = content->size < HEAD ? (size_t)content->size : HEAD;
+    unsigned char *head = mem_array(HEAD, 1);
+    int status = head ? content_read(content, head, 0, size, err) : error_nomem(err);
+    if (!status)
+        status = check_head(path, head, size, err);
+    free(head);
+    return status;
 }

@@ -17,16 +17,17 @@ enum { LINKS_MOST = 8 }; // one behind the other, of the system's 40
 
 // --- in one file --------------------------------------------------------------------
 
-static int get_tensors(const struct safetensors *file, const struct checkpoint *checkpoint,
-                       const struct checkpoint_wanted *wanted, struct error *err) {
+static int get_tensors(const struct safetensors *file, const struct content *content,
+                       const struct checkpoint *checkpoint, const struct checkpoint_wanted *wanted,
+                       struct error *err) {
     struct named_lists lists;
     int status = checkpoint_lists(&lists, checkpoint, err);
     for (size_t l = 0; !status && checkpoint->parameters && l < lists.count; l++)
         for (size_t i = 0; !status && i < lists.each; i++)
-            status = checkpoint_get_tensor(file, &lists.named[l][i],
+            status = checkpoint_get_tensor(file, content, &lists.named[l][i],
                                            checkpoint_values(checkpoint, &lists, l), err);
     if (!status && wanted->values == VALUES_PORTION)
-        status = checkpoint_get_portion(file, &lists, NULL, wanted, err);
+        status = checkpoint_get_portion(file, content, &lists, NULL, wanted, err);
     named_lists_free(&lists);
     return status;
 }
@@ -51,10 +52,10 @@ static int refuse_part(const struct safetensors *file, struct error *err) {
                : STATUS_OK;
 }
 
-static int from_map(struct checkpoint *checkpoint, const struct map *map,
-                    const struct checkpoint_wanted *wanted, struct error *err) {
+static int from_content(struct checkpoint *checkpoint, const struct content *content,
+                        const struct checkpoint_wanted *wanted, struct error *err) {
     struct safetensors file;
-    int status = safetensors_parse(&file, map->data, map->size, err);
+    int status = safetensors_open(&file, content, err);
     if (status)
         return status;
     status = refuse_part(&file, err);
@@ -65,19 +66,20 @@ static int from_map(struct checkpoint *checkpoint, const struct map *map,
     if (!status)
         status = checkpoint_wanted_room(checkpoint, wanted, err);
     if (!status)
-        status = get_tensors(&file, checkpoint, wanted, err);
+        status = get_tensors(&file, content, checkpoint, wanted, err);
     safetensors_free(&file);
     return status;
 }
 
-static int load_whole(struct checkpoint *checkpoint, const char *file, const struct map *map,
-                      const json_t *manifest, const struct checkpoint_wanted *wanted,
-                      struct error *err) {
-    int status = manifest ? checkpoint_check_sum(manifest, CHECKPOINT_FILE, map, err) : STATUS_OK;
+static int load_whole(struct checkpoint *checkpoint, const char *file,
+                      const struct content *content, const json_t *manifest,
+                      const struct checkpoint_wanted *wanted, struct error *err) {
+    int status =
+        manifest ? checkpoint_check_sum(manifest, CHECKPOINT_FILE, content, err) : STATUS_OK;
     if (!status)
-        status = checkpoint_check_kind(file, map->data, map->size, err);
+        status = checkpoint_check_kind(file, content, err);
     if (!status)
-        status = from_map(checkpoint, map, wanted, err);
+        status = from_content(checkpoint, content, wanted, err);
     return status == STATUS_DATA ? error_context(err, "%s", file) : status;
 }
 
@@ -208,19 +210,19 @@ static int take_manifest(json_t **manifest, struct checkpoint *checkpoint, const
 
 static int load_file(struct checkpoint *checkpoint, const char *path, const char *folder,
                      const char *file, const struct checkpoint_wanted *wanted, struct error *err) {
-    struct map map = {0};
+    struct content content = {.fd = -1};
     json_t *manifest = NULL;
     bool parts = is_index(file);
     int status = no_checkpoint(path, folder, file, err);
     if (!status && !parts)
-        status = map_open(&map, file, err);
+        status = content_open(&content, file, err);
     if (!status)
         status = take_manifest(&manifest, checkpoint, folder, path_is_folder(path), err);
     if (!status)
         status = parts ? checkpoint_load_parts(checkpoint, file, manifest, wanted, err)
-                       : load_whole(checkpoint, file, &map, manifest, wanted, err);
+                       : load_whole(checkpoint, file, &content, manifest, wanted, err);
     json_decref(manifest);
-    map_close(&map);
+    content_close(&content);
     return status;
 }
 

@@ -79,8 +79,9 @@ static int check_contents(struct parts *parts, const struct safetensors *file, c
                            file->count, listed);
 }
 
-static int get_listed(const struct parts *parts, const struct safetensors *file, const char *name,
-                      size_t list, struct error *err) {
+static int get_listed(const struct parts *parts, const struct safetensors *file,
+                      const struct content *content, const char *name, size_t list,
+                      struct error *err) {
     const struct named_parameter *named = parts->lists.named[list];
     const struct tensor *tensor;
     bool room = parts->checkpoint->parameters;
@@ -89,14 +90,14 @@ static int get_listed(const struct parts *parts, const struct safetensors *file,
     for (size_t i = 0; !status && i < parts->lists.each; i++) {
         const char *in = json_string_value(json_object_get(parts->weight_map, named[i].name));
         if (!strcmp(in, name))
-            status = room ? checkpoint_get_tensor(file, &named[i], values, err)
+            status = room ? checkpoint_get_tensor(file, content, &named[i], values, err)
                           : checkpoint_find_tensor(&tensor, file, &named[i], err);
     }
     return status;
 }
 
-static int get_portion(const struct parts *parts, const struct safetensors *file, const char *name,
-                       struct error *err) {
+static int get_portion(const struct parts *parts, const struct safetensors *file,
+                       const struct content *content, const char *name, struct error *err) {
     const struct named_parameter *named = parts->lists.named[0];
     bool *here = mem_zeroed(parts->lists.each + 1, sizeof *here);
     if (!here)
@@ -105,26 +106,26 @@ static int get_portion(const struct parts *parts, const struct safetensors *file
         const json_t *in = json_object_get(parts->weight_map, named[i].name);
         here[i] = !strcmp(json_string_value(in), name);
     }
-    int status = checkpoint_get_portion(file, &parts->lists, here, parts->wanted, err);
+    int status = checkpoint_get_portion(file, content, &parts->lists, here, parts->wanted, err);
     free(here);
     return status;
 }
 
-static int from_part(struct parts *parts, const struct map *map, const char *name,
+static int from_part(struct parts *parts, const struct content *content, const char *name,
                      struct error *err) {
     struct safetensors file;
     int status =
-        parts->manifest ? checkpoint_check_sum(parts->manifest, name, map, err) : STATUS_OK;
+        parts->manifest ? checkpoint_check_sum(parts->manifest, name, content, err) : STATUS_OK;
     if (!status)
-        status = safetensors_parse(&file, map->data, map->size, err);
+        status = safetensors_open(&file, content, err);
     if (status)
         return status;
     status = check_contents(parts, &file, name, err);
     for (size_t l = 0; !status && checkpoint_wants_room(parts->wanted) && l < parts->lists.count;
          l++)
-        status = get_listed(parts, &file, name, l, err);
+        status = get_listed(parts, &file, content, name, l, err);
     if (!status && parts->wanted->values == VALUES_PORTION)
-        status = get_portion(parts, &file, name, err);
+        status = get_portion(parts, &file, content, name, err);
     safetensors_free(&file);
     return status;
 }
@@ -142,15 +143,15 @@ static int check_gathered(const struct parts *parts, const char *name, const cha
 
 static int load_part(struct parts *parts, const char *name, struct error *err) {
     char *path = NULL;
-    struct map map = {0};
+    struct content content = {.fd = -1};
     if (asprintf(&path, "%s/%s", parts->folder, name) < 0)
         return error_nomem(err);
     int status = check_gathered(parts, name, path, err);
     if (!status)
-        status = map_open(&map, path, err);
-    if (!status && from_part(parts, &map, name, err))
+        status = content_open(&content, path, err);
+    if (!status && from_part(parts, &content, name, err))
         status = error_context(err, "%s", path);
-    map_close(&map);
+    content_close(&content);
     free(path);
     return status;
 }
@@ -253,16 +254,26 @@ static int load_indexed(struct checkpoint *checkpoint, struct parts *parts, cons
     return status;
 }
 
+static int read_json(json_t **index, const struct content *content, struct error *err) {
+    char *text = mem_array((size_t)content->size + 1, 1);
+    int status =
+        text ? content_read(content, text, 0, (size_t)content->size, err) : error_nomem(err);
+    if (!status)
+        status = json_read(index, text, (size_t)content->size, err);
+    free(text);
+    return status;
+}
+
 static int read_index(json_t **index, const char *path, const json_t *manifest, struct error *err) {
-    struct map map;
-    int status = map_open(&map, path, err);
+    struct content content;
+    int status = content_open(&content, path, err);
     if (status)
         return status;
     if (manifest)
-        status = checkpoint_check_sum(manifest, CHECKPOINT_INDEX, &map, err);
+        status = checkpoint_check_sum(manifest, CHECKPOINT_INDEX, &content, err);
     if (!status)
-        status = json_read(index, (const char *)map.data, map.size, err);
-    map_close(&map);
+        status = read_json(index, &content, err);
+    content_close(&content);
     return status == STATUS_DATA ? error_context(err, "%s", path) : status;
 }
 

@@ -11,7 +11,6 @@
 #include "core/io.h"
 #include "core/mem.h"
 #include "run/checkpoint_internal.h"
-#include "store/crc.h"
 #include "store/sealed.h"
 
 // --- written ----------------------------------------------------------------------
@@ -81,7 +80,7 @@ const char *checkpoint_server_of(const json_t *manifest, const char *name) {
     return json_string_value(json_object_get(manifest_entry(manifest, name), "server"));
 }
 
-int checkpoint_check_sum(const json_t *manifest, const char *name, const struct map *file,
+int checkpoint_check_sum(const json_t *manifest, const char *name, const struct content *file,
                          struct error *err) {
     const json_t *entry = manifest_entry(manifest, name);
     const char *crc = json_string_value(json_object_get(entry, "crc32"));
@@ -90,9 +89,14 @@ int checkpoint_check_sum(const json_t *manifest, const char *name, const struct 
     if (!crc || !json_is_integer(size))
         return error_set(err, STATUS_DATA, "%s has no bytes and crc32 of it", CHECKPOINT_MANIFEST);
     if (json_integer_value(size) < 0 || (uint64_t)json_integer_value(size) != file->size)
-        return error_set(err, STATUS_DATA, "it has %zu bytes where %s says %lld", file->size,
-                         CHECKPOINT_MANIFEST, (long long)json_integer_value(size));
-    snprintf(found, sizeof found, "%08" PRIx32, crc32_of(0, file->data, file->size));
+        return error_set(err, STATUS_DATA, "it has %llu bytes where %s says %lld",
+                         (unsigned long long)file->size, CHECKPOINT_MANIFEST,
+                         (long long)json_integer_value(size));
+    uint32_t sum;
+    int status = content_crc(file, &sum, err);
+    if (status)
+        return status;
+    snprintf(found, sizeof found, "%08" PRIx32, sum);
     if (strcmp(found, crc) != 0)
         return error_set(err, STATUS_DATA, "it is damaged: its CRC-32 is %s where %s says %s",
                          found, CHECKPOINT_MANIFEST, crc);

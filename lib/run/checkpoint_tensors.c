@@ -168,14 +168,17 @@ int checkpoint_refuse_values(const char *tensor, struct error *err) {
     return error_set(err, STATUS_DATA, "tensor '%s' has values that are no finite numbers", tensor);
 }
 
-int checkpoint_get_tensor(const struct safetensors *file, const struct named_parameter *named,
-                          float *values, struct error *err) {
+int checkpoint_get_tensor(const struct safetensors *file, const struct content *content,
+                          const struct named_parameter *named, float *values, struct error *err) {
     const struct parameter *parameter = named->parameter;
     const struct tensor *tensor;
     int status = checkpoint_find_tensor(&tensor, file, named, err);
     if (status)
         return status;
-    memcpy(values + parameter->offset, tensor->data, parameter->count * sizeof *values);
+    status = content_read(content, values + parameter->offset, tensor->offset,
+                          parameter->count * sizeof *values, err);
+    if (status)
+        return status;
     for (size_t i = 0; i < parameter->count; i++)
         if (!isfinite(values[parameter->offset + i]))
             return checkpoint_refuse_values(named->name, err);

@@ -10,6 +10,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "store/content.h"
 #include "store/crc.h"
 
 enum {
@@ -140,19 +141,19 @@ static int read_shape(struct tensor *tensor, const json_t *shape, uint64_t *byte
     return STATUS_OK;
 }
 
-static int read_place(struct tensor *tensor, json_int_t begin, json_int_t end,
-                      const unsigned char *data, uint64_t data_size, struct error *err) {
+static int read_place(struct tensor *tensor, json_int_t begin, json_int_t end, uint64_t data_offset,
+                      uint64_t data_size, struct error *err) {
     if (begin < 0 || end < begin || (uint64_t)end > data_size)
         return error_set(
             err, STATUS_DATA, "tensor '%s': offsets %lld to %lld leave the %llu bytes of data",
             tensor->name, (long long)begin, (long long)end, (unsigned long long)data_size);
-    tensor->data = data + begin;
+    tensor->offset = data_offset + (uint64_t)begin;
     tensor->bytes = (uint64_t)(end - begin);
     return STATUS_OK;
 }
 
 static int read_entry(struct tensor *tensor, const char *name, const json_t *entry,
-                      const unsigned char *data, uint64_t data_size, struct error *err) {
+                      uint64_t data_offset, uint64_t data_size, struct error *err) {
     const json_t *dtype = json_object_get(entry, "dtype");
     const json_t *offsets = json_object_get(entry, "data_offsets");
     const json_t *begin = json_array_get(offsets, 0), *end = json_array_get(offsets, 1);
@@ -164,7 +165,7 @@ static int read_entry(struct tensor *tensor, const char *name, const json_t *ent
     uint64_t wanted;
     int status = read_shape(tensor, json_object_get(entry, "shape"), &wanted, err);
     if (!status)
-        status = read_place(tensor, json_integer_value(begin), json_integer_value(end), data,
+        status = read_place(tensor, json_integer_value(begin), json_integer_value(end), data_offset,
                             data_size, err);
     if (!status && tensor->bytes != wanted)
         status =
@@ -175,19 +176,19 @@ static int read_entry(struct tensor *tensor, const char *name, const json_t *ent
 
 static int by_place(const void *a, const void *b) {
     const struct tensor *x = a, *y = b;
-    if (x->data != y->data)
-        return (const char *)x->data < (const char *)y->data ? -1 : 1;
+    if (x->offset != y->offset)
+        return x->offset < y->offset ? -1 : 1;
     return (x->bytes > y->bytes) - (x->bytes < y->bytes); // empty ones first
 }
 
 // The format's README: "The byte buffer needs to be entirely indexed, and cannot
 // contain holes."
-static int check_holes(const struct safetensors *file, const unsigned char *data, uint64_t size,
+static int check_holes(const struct safetensors *file, uint64_t data_offset, uint64_t size,
                        struct error *err) {
     uint64_t end = 0;
     for (size_t i = 0; i < file->count; i++) {
         const struct tensor *tensor = &file->tensors[i];
-        uint64_t begin = (uint64_t)((const unsigned char *)tensor->data - data);
+        uint64_t begin = tensor->offset - data_offset;
         if (begin != end)
             return error_set(err, STATUS_DATA, "tensor '%s' begins at data byte %llu, not at %llu",
                              tensor->name, (unsigned long long)begin, (unsigned long long)end);
@@ -211,7 +212,7 @@ static int check_metadata(json_t *metadata, struct error *err) {
     return STATUS_OK;
 }
 
-static int read_header(struct safetensors *file, const unsigned char *data, uint64_t data_size,
+static int read_header(struct safetensors *file, uint64_t data_offset, uint64_t data_size,
                        struct error *err) {
     if (!json_is_object(file->header))
         return error_set(err, STATUS_DATA, "the header is no object");
@@ -227,12 +228,13 @@ static int read_header(struct safetensors *file, const unsigned char *data, uint
             return status;
         if (entry == file->metadata)
             continue;
-        status = read_entry(&file->tensors[file->count++], name, entry, data, data_size, err);
+        status =
+            read_entry(&file->tensors[file->count++], name, entry, data_offset, data_size, err);
     }
     if (status)
         return status;
     qsort(file->tensors, file->count, sizeof *file->tensors, by_place);
-    return check_holes(file, data, data_size, err);
+    return check_holes(file, data_offset, data_size, err);
 }
 
 bool safetensors_recognised(const void *bytes, size_t size) {
@@ -240,25 +242,63 @@ bool safetensors_recognised(const void *bytes, size_t size) {
     return size > LENGTH_BYTES && p[LENGTH_BYTES] == '{';
 }
 
+// Of a file of `size` bytes, of which those at `p` are the first.
+static int check_length(uint64_t *length, const unsigned char *p, uint64_t size,
+                        struct error *err) {
+    if (size < LENGTH_BYTES)
+        return error_set(err, STATUS_DATA, "%llu bytes are too few for a safetensors file",
+                         (unsigned long long)size);
+    memcpy(length, p, LENGTH_BYTES);
+    *length = le64toh(*length);
+    if (*length > HEADER_MAX || *length > size - LENGTH_BYTES)
+        return error_set(err, STATUS_DATA,
+                         "the header is said to have %llu bytes, but the file has %llu",
+                         (unsigned long long)*length, (unsigned long long)size);
+    return STATUS_OK;
+}
+
+// The header has `length` bytes, in a file of `size`.
+static int parse_header(struct safetensors *out, const char *header, uint64_t length, uint64_t size,
+                        struct error *err) {
+    uint64_t data_offset = LENGTH_BYTES + length;
+    if (length == 0 || *header != '{')
+        return error_set(err, STATUS_DATA, "the header does not begin with '{'");
+    int status = json_read(&out->header, header, length, err);
+    if (!status)
+        status = read_header(out, data_offset, size - data_offset, err);
+    if (status)
+        safetensors_free(out);
+    return status;
+}
+
 int safetensors_parse(struct safetensors *out, const void *bytes, size_t size, struct error *err) {
     const unsigned char *p = bytes;
     uint64_t length;
     *out = (struct safetensors){0};
-    if (size < LENGTH_BYTES)
-        return error_set(err, STATUS_DATA, "%zu bytes are too few for a safetensors file", size);
-    memcpy(&length, p, LENGTH_BYTES);
-    length = le64toh(length);
-    if (length > HEADER_MAX || length > size - LENGTH_BYTES)
-        return error_set(err, STATUS_DATA,
-                         "the header is said to have %llu bytes, but the file has %zu",
-                         (unsigned long long)length, size);
-    if (length == 0 || p[LENGTH_BYTES] != '{')
-        return error_set(err, STATUS_DATA, "the header does not begin with '{'");
-    int status = json_read(&out->header, (const char *)p + LENGTH_BYTES, length, err);
+    int status = check_length(&length, p, size, err);
     if (!status)
-        status = read_header(out, p + LENGTH_BYTES + length, size - LENGTH_BYTES - length, err);
+        status = parse_header(out, (const char *)p + LENGTH_BYTES, length, size, err);
+    for (size_t i = 0; i < out->count; i++)
+        out->tensors[i].data = p + out->tensors[i].offset;
+    return status;
+}
+
+int safetensors_open(struct safetensors *out, const struct content *content, struct error *err) {
+    unsigned char first[LENGTH_BYTES] = {0};
+    uint64_t length;
+    size_t known = content->size < LENGTH_BYTES ? (size_t)content->size : LENGTH_BYTES;
+    *out = (struct safetensors){0};
+    int status = content_read(content, first, 0, known, err);
+    if (!status)
+        status = check_length(&length, first, content->size, err);
     if (status)
-        safetensors_free(out);
+        return status;
+    char *header = mem_array((size_t)length + 1, 1);
+    status = header ? content_read(content, header, LENGTH_BYTES, (size_t)length, err)
+                    : error_nomem(err);
+    if (!status)
+        status = parse_header(out, header, length, content->size, err);
+    free(header);
     return status;
 }
 

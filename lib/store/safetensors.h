@@ -17,6 +17,7 @@
 
 #include "core/json.h"
 
+struct content;
 struct error;
 
 #define TENSOR_RANK_MAX 8
@@ -26,7 +27,8 @@ struct tensor {
     const char *dtype; // "F32"
     int rank;          // 0: one value
     uint64_t dims[TENSOR_RANK_MAX];
-    const void *data; // unaligned when read
+    const void *data; // unaligned when read; NULL: it is in a file that was opened
+    uint64_t offset;  // of the data in the file that was read
     uint64_t bytes;
 };
 
@@ -61,6 +63,8 @@ bool safetensors_recognised(const void *bytes, size_t size);
 // `bytes` stays the caller's and must outlive the result. Every length, offset
 // and shape is checked: STATUS_DATA says which is wrong.
 int safetensors_parse(struct safetensors *out, const void *bytes, size_t size, struct error *err);
+// The same of a file of which the header alone is read: no tensor has data. STATUS_IO, too.
+int safetensors_open(struct safetensors *out, const struct content *content, struct error *err);
 void safetensors_free(struct safetensors *file);
 
 const struct tensor *safetensors_find(const struct safetensors *file, const char *name);

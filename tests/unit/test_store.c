@@ -25,6 +25,7 @@ int main(void) {
 #include "../helper/heap.h"
 #include "../helper/tap.h"
 #include "core/error.h"
+#include "store/content.h"
 #include "store/crc.h"
 #include "store/map.h"
 #include "store/output.h"
@@ -722,6 +723,35 @@ static void test_map(struct tap *tap) {
     });
 }
 
+static void test_content(struct tap *tap) {
+    TEST(tap, "what is read of a file is checked as long as the file is", {
+        struct content content;
+        struct error err = {0};
+        uint32_t crc;
+        char part[10];
+        int opened = open_files();
+        CHECK_INT(tap, write_large(in("c"), LARGE, NULL), STATUS_OK);
+        CHECK_INT(tap, content_open(&content, in("c"), NULL), STATUS_OK);
+        CHECK_INT(tap, content.size, LARGE);
+        CHECK_INT(tap, content_crc(&content, &crc, NULL), STATUS_OK);
+        CHECK_INT(tap, crc, crc32_of(0, large, LARGE));
+        CHECK_INT(tap, content_read(&content, part, LARGE - 10, 10, NULL), STATUS_OK);
+        CHECK(tap, !memcmp(part, large + LARGE - 10, 10));
+        CHECK(tap, !truncate(in("c"), LARGE - 1));
+        CHECK_INT(tap, content_read(&content, part, LARGE - 10, 10, &err), STATUS_DATA);
+        CHECK(tap, strstr(err.text, "became shorter while it was read"));
+        CHECK_INT(tap, content_crc(&content, &crc, NULL), STATUS_DATA);
+        content_close(&content);
+        content_close(&content);
+        unlink(in("c"));
+        CHECK_INT(tap, content_open(&content, in("c"), &err), STATUS_NOINPUT);
+        CHECK_INT(tap, content_open(&content, folder, &err), STATUS_NOINPUT);
+        CHECK(tap, strstr(err.text, "is no plain file"));
+        content_close(&content);
+        CHECK_INT(tap, open_files(), opened);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     const char *temporary = getenv("TMPDIR");
@@ -739,6 +769,7 @@ int main(void) {
     test_crc(&tap);
     test_sealed(&tap);
     test_map(&tap);
+    test_content(&tap);
     rmdir(folder);
     return tap_done(&tap);
 }
