@@ -145,7 +145,7 @@ start_unit() {
 @test "as units of systemd: the controller that is killed is itself again, and the end saves the run" {
     local id
     mkdir units run
-    adam-ctl systemd "$conf" --out run --controllers 3 --threads 1 --set epochs=4000 --units units
+    adam-ctl systemd "$conf" --out run --controllers 3 --ps 1 --threads 1 --set epochs=4000 --units units
     for id in serve ps worker; do start_unit $id 1; done
     for id in 1 2 3; do
         start_unit controller $id
