@@ -249,7 +249,7 @@ complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l workers -x -d 'w
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -s t -l threads -x -d 'of each worker'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l hosts -r -F -d 'machines for all but the controller, by ssh'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l ssh -x -d 'what reaches the machines of --hosts'
-complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -s l -l listen -x -d 'address of the controller'
+complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -s l -l listen -x -d 'address of each controller'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l store -d 'parameter servers keep what changes on the disk'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l flush -x -d 'how old a change gets before it is written'
 complete -c adam-ctl -n '__fish_seen_subcommand_from doctor' -l keys -r -F -d 'TLS: a NAME.pem of adam-ctl keys, as all have it'

@@ -50,16 +50,7 @@ static int run_doctor(const struct subcommand *subcommand, char **operands, int 
 
 size_t doctor_subcommands(struct subcommand *subcommands, struct launch_options *o) {
     const struct option_row rows[] = {
-        LAUNCH_ROWS(o),
-        FORCE_ROW(o),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts",
-            "workers, or replicas of a model that is cut"),
-        INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
-            "of each worker"),
-        TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
-        TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),
-        TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of the controller"),
-        STORE_ROWS(o),
+        UP_ROWS(o),
         NETWORK_KEYS(o),
         FLAG(0, "json", &o->json, "print an object of all checks"),
     };

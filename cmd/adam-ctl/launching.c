@@ -228,16 +228,7 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
 
 static void up_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {
-        LAUNCH_ROWS(o),
-        FORCE_ROW(o),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or slots of --hosts",
-            "workers, or replicas of a model that is cut"),
-        INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
-            "of each worker"),
-        TEXT(0, "hosts", "FILE", &o->hosts, NULL, "machines for all but the controller, by ssh"),
-        TEXT(0, "ssh", "COMMAND", &o->ssh, "ssh", "what reaches the machines of --hosts"),
-        TEXT('l', "listen", "ADDR", &o->listen, "a Unix socket", "address of each controller"),
-        STORE_ROWS(o),
+        UP_ROWS(o),
         NETWORK_KEYS(o),
         FLAG('n', "dry-run", &o->dry_run, "print the commands and run nothing"),
         FLAG('q', "quiet", &o->quiet, "do not show what the controller says"),

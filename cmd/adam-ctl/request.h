@@ -27,6 +27,18 @@ struct error;
     MAYBE("store", "DIR", &(o)->store, "none; without DIR in the run's folder",                    \
           "parameter servers keep what changes on the disk"),                                      \
         TIME(0, "flush", "TIME", &(o)->flush, "1s", "how old a change gets before it is written")
+// What up and doctor have in common.
+#define UP_ROWS(o)                                                                                 \
+    LAUNCH_ROWS(o), FORCE_ROW(o),                                                                  \
+        INT(0, "workers", "N", &(o)->workers, 1, 4096, "1, or slots of --hosts",                   \
+            "workers, or replicas of a model that is cut"),                                        \
+        INT('t', "threads", "N", &(o)->threads, 1, 4096,                                           \
+            "as RUN.conf says, or processors / workers", "of each worker"),                        \
+        TEXT(0, "hosts", "FILE", &(o)->hosts, NULL,                                                \
+             "machines for all but the controller, by ssh"),                                       \
+        TEXT(0, "ssh", "COMMAND", &(o)->ssh, "ssh", "what reaches the machines of --hosts"),       \
+        TEXT('l', "listen", "ADDR", &(o)->listen, "a Unix socket", "address of each controller"),  \
+        STORE_ROWS(o)
 #define NETWORK_KEYS(o)                                                                            \
     TEXT(0, "keys", "FILE", &(o)->keys, NULL, "TLS: a NAME.pem of adam-ctl keys, as all have it"), \
         FLAG(0, "insecure", &(o)->insecure, "allow connections beyond this machine without TLS")

@@ -98,20 +98,10 @@ struct resize_source {
     double first, extent;
 };
 
-static struct resize_source source_columns(const struct image *image) {
-    const struct image_true *whole = &image->true_size;
-    if (!whole->by)
-        return (struct resize_source){image->width, 0, image->width};
-    return (struct resize_source){image->width, (double)whole->left / whole->by,
-                                  (double)whole->width / whole->by};
-}
-
-static struct resize_source source_rows(const struct image *image) {
-    const struct image_true *whole = &image->true_size;
-    if (!whole->by)
-        return (struct resize_source){image->height, 0, image->height};
-    return (struct resize_source){image->height, (double)whole->top / whole->by,
-                                  (double)whole->height / whole->by};
+static struct resize_source source_of(int count, int by, int first, int extent) {
+    if (!by)
+        return (struct resize_source){count, 0, count};
+    return (struct resize_source){count, (double)first / by, (double)extent / by};
 }
 
 // `count` results from `start` of the `full` that the samples become.
@@ -241,12 +231,17 @@ int image_resize(struct image *to, const struct image *from, enum filter filter,
         height > full_height - top)
         return error_set(err, STATUS_DATA, "%dx%d pixels from (%d, %d) are outside of %dx%d", width,
                          height, left, top, full_width, full_height);
+    const struct image_true *whole = &from->true_size;
     struct resize_plan plan = {0};
     int status = image_shape(to, width, height, from->channels, from->type, err);
     if (!status)
-        status = axis_init(&plan.x, filter, source_columns(from), full_width, left, width, err);
+        status =
+            axis_init(&plan.x, filter, source_of(from->width, whole->by, whole->left, whole->width),
+                      full_width, left, width, err);
     if (!status)
-        status = axis_init(&plan.y, filter, source_rows(from), full_height, top, height, err);
+        status = axis_init(&plan.y, filter,
+                           source_of(from->height, whole->by, whole->top, whole->height),
+                           full_height, top, height, err);
     if (!status)
         status = plan_finish(&plan, from, err);
     if (!status && from->type == PIXEL_U8)
