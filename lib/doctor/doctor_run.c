@@ -20,6 +20,7 @@
 #include "rule/optimizer.h"
 #include "run/model_ops.h"
 #include "train/class_weights.h"
+#include "train/inherit.h"
 
 // --- model and settings -----------------------------------------------------------------
 
@@ -54,18 +55,26 @@ static void check_settings(const struct doctor *doctor, struct findings *finding
                     settings.protocol, (long long)settings.batch);
 }
 
-// What the run would begin with.
-static void check_init_from(const char *from, struct findings *findings) {
-    struct model *model = NULL;
+// What of it is taken over is said last.
+static void keep_line(void *self, const char *text) {
+    char *last = self;
+    snprintf(last, ERROR_TEXT, "%s", text);
+}
+
+// What the run would begin with. A model that is cut need not fit into memory.
+static void check_init_from(const struct doctor *doctor, struct model *model, const char *nearest,
+                            struct findings *findings) {
+    const char *from = doctor->file->settings.init_from;
+    struct checkpoint to = {.model = model,
+                            .scratch = doctor->launch->partitions > 1 ? nearest : NULL};
+    char taken[ERROR_TEXT] = "";
     struct error err = {0};
-    if (!from)
+    if (!from || !model)
         return;
-    if (model_ops_read(&model, from, NULL, 0, &err))
+    if (inherit_check(&to, from, keep_line, taken, &err))
         findings_error(findings, DOCTOR_HERE, "init-from", &err);
     else
-        findings_ok(findings, DOCTOR_HERE, "init-from", "%s: %zu parameters", from,
-                    model->parameter_count);
-    model_free(model);
+        findings_ok(findings, DOCTOR_HERE, "init-from", "%s", taken);
 }
 
 // The controller finds them in the training set, also where that is served elsewhere.
@@ -306,7 +315,7 @@ void doctor_run(const struct doctor *doctor, struct findings *findings, int *lis
     char *nearest = nearest_folder(doctor->launch->folder);
     check_settings(doctor, findings);
     check_sets(doctor, model, findings);
-    check_init_from(doctor->file->settings.init_from, findings);
+    check_init_from(doctor, model, nearest, findings);
     check_class_weights(&doctor->file->settings, &model, findings);
     findings->failed |= !nearest;
     if (nearest) {

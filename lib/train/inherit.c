@@ -12,6 +12,7 @@ struct inheriting {
     const char *path;
     void (*say)(void *self, const char *text);
     void *self;
+    bool copies;
     int taken, layers;             // layers with parameters
     size_t taken_count, all_count; // parameters
 };
@@ -106,7 +107,8 @@ static void take_layer(struct inheriting *in, const struct layer *layer) {
         say_other_shape(in, layer, differs);
         return;
     }
-    copy_parts(in, parts);
+    if (in->copies)
+        copy_parts(in, parts);
     in->taken++;
     in->taken_count += count;
 }
@@ -124,13 +126,24 @@ static int take_layers(struct inheriting *in, struct error *err) {
     return STATUS_OK;
 }
 
-int inherit_weights(struct checkpoint *to, const char *path, void (*say)(void *self, const char *),
-                    void *self, struct error *err) {
+static int take_from(struct inheriting *in, struct error *err) {
     struct checkpoint from = {0};
-    struct inheriting in = {.from = &from, .to = to, .path = path, .say = say, .self = self};
-    int status = checkpoint_load_into(&from, path, to->scratch, false, err);
+    in->from = &from;
+    int status = checkpoint_load_into(&from, in->path, in->to->scratch, false, err);
     if (!status)
-        status = take_layers(&in, err);
+        status = take_layers(in, err);
     checkpoint_free(&from);
     return status ? error_context(err, "--init-from") : STATUS_OK;
+}
+
+int inherit_weights(struct checkpoint *to, const char *path, void (*say)(void *self, const char *),
+                    void *self, struct error *err) {
+    struct inheriting in = {.to = to, .path = path, .say = say, .self = self, .copies = true};
+    return take_from(&in, err);
+}
+
+int inherit_check(struct checkpoint *to, const char *path, void (*say)(void *self, const char *),
+                  void *self, struct error *err) {
+    struct inheriting in = {.to = to, .path = path, .say = say, .self = self};
+    return take_from(&in, err);
 }

@@ -12,5 +12,9 @@ struct error;
 // were left as they are. STATUS_DATA: none fits; those of checkpoint_load.
 int inherit_weights(struct checkpoint *to, const char *path, void (*say)(void *self, const char *),
                     void *self, struct error *err);
+// The same without to->parameters, which stay as they are and may be NULL: what of the checkpoint
+// would be taken over, when all of it was read.
+int inherit_check(struct checkpoint *to, const char *path, void (*say)(void *self, const char *),
+                  void *self, struct error *err);
 
 #endif

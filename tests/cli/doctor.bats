@@ -17,6 +17,15 @@ found() {
     grep -E "^$1 +$2 +$3 +$4" <<<"$output"
 }
 
+# doctor and up with the same options: the status, the check and what is said.
+same() { # STATUS CHECK TEXT OPTION...
+    run_status "$1" adam-ctl doctor run.conf "${@:4}"
+    found problem here "$2" ".*$3"
+    [ "$(grep -c ^problem <<<"$output")" = 1 ]
+    run_status "$1" adam-ctl up -q run.conf --set epochs=1 "${@:4}"
+    rm -rf run
+}
+
 @test "before a sound run on this machine all is well, and nothing is left behind" {
     ls -I 'separate-*' >before
     run_ok adam-ctl doctor run.conf --ps 2 --workers 4
@@ -53,14 +62,6 @@ found() {
 }
 
 @test "what the start would refuse is a problem with the same status" {
-    # doctor and up with the same options: the status, the check and what is said.
-    same() { # STATUS CHECK TEXT OPTION...
-        run_status "$1" adam-ctl doctor run.conf "${@:4}"
-        found problem here "$2" ".*$3"
-        [ "$(grep -c ^problem <<<"$output")" = 1 ]
-        run_status "$1" adam-ctl up -q run.conf --set epochs=1 "${@:4}"
-        rm -rf run
-    }
     same 2 settings 'ack = durable.*--store' --set ack=durable
     run_ok adam-ctl doctor run.conf --set ack=durable --store --flush 2s
     same 66 init-from 'nosuch' --set init-from=nosuch
@@ -69,6 +70,23 @@ found() {
     same 2 model 'frozen|rate' --set '*.rate=0'
     same 2 settings 'test = auto=0.2 is for adam-worker alone' --set test=auto=0.2
     same 2 settings 'factors=d2 and partitions=2' --partitions 2 --set factors=d2
+}
+
+@test "what a run would begin with is read to the end, and must have layers of the model" {
+    run_ok adam-ctl up -q run.conf --threads 1 --set epochs=1 --out first
+    run_ok adam-ctl doctor run.conf --set init-from=first
+    found ok here init-from '2 of 2 layers, 15910 of 15910 parameters, are those of first$'
+    run_ok adam-ctl doctor run.conf --set init-from=first --partitions 2 --workers 1
+    found ok here init-from '2 of 2 layers'
+    sed 's/dense/dense d7/; s/softmax/softmax out/' small.net >other.net
+    same 65 init-from 'no layer of first has name and shape of a layer of other' \
+        --set model=other.net --set init-from=first
+    # A byte in the middle of the weights, and then no weights at all.
+    local weights=first/latest/model.safetensors
+    printf x | dd of="$weights" bs=1 seek=9000 conv=notrunc status=none
+    same 65 init-from 'model.safetensors' --set init-from=first
+    rm "$weights"
+    same 66 init-from 'model.safetensors' --set init-from=first
 }
 
 @test "settings that would be ignored are refused, in RUN.conf and in --set, by up and by doctor" {
