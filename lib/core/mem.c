@@ -16,7 +16,8 @@
 enum {
     HUGE_PAGE = 2 << 20,
     HUGE_LEAST = 32 << 20, // what no cache holds
-    HEAP_SHARE = 1 << 29,  // bytes of a limited address space for each heap, which reserves 128 MB
+    MAPPED_LEAST = 1 << 17,
+    HEAP_SHARE = 1 << 29, // bytes of a limited address space for each heap, which reserves 128 MB
 };
 
 void mem_begin(void) {
@@ -37,6 +38,22 @@ void *mem_zeroed(size_t n, size_t size) {
 
 void *mem_resize(void *p, size_t n, size_t size) {
     return reallocarray(p, n ? n : 1, size ? size : 1);
+}
+
+// Past the heap, which would keep what it had for a large piece.
+static bool can_map(size_t bytes) {
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p != MAP_FAILED)
+        munmap(p, bytes);
+    return p != MAP_FAILED;
+}
+
+bool mem_has_room(size_t bytes) {
+    if (bytes >= MAPPED_LEAST)
+        return can_map(bytes);
+    void *volatile p = malloc(bytes ? bytes : 1);
+    free(p);
+    return p != NULL;
 }
 
 // Rounds up to a whole number of cache lines; false on overflow.

@@ -19,6 +19,9 @@ void *mem_zeroed(size_t n, size_t size);
 // Like realloc(p, n * size); `p` stays valid when NULL comes back.
 void *mem_resize(void *p, size_t n, size_t size);
 
+// Whether so many bytes could be allocated now, of which none is kept.
+bool mem_has_room(size_t bytes);
+
 // n zeroed floats aligned to MEM_ALIGN. Freed with free().
 float *mem_floats(size_t n);
 // The same, of any values: pages that nobody writes to take no memory.

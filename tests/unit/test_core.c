@@ -1,4 +1,4 @@
-// Random streams, hashes, strict numbers, near misses, arenas, errors, crews, subnormal numbers.
+// Random streams, hashes, strict numbers, near misses, arenas, JSON, errors, crews, subnormals.
 #include <float.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -14,6 +14,7 @@
 #include "core/crew.h"
 #include "core/error.h"
 #include "core/grow.h"
+#include "core/json.h"
 #include "core/mem.h"
 #include "core/printable.h"
 #include "core/random.h"
@@ -255,6 +256,40 @@ static void test_address_space(struct tap *tap) {
         CHECK(tap, thread_is_modest(1000));
     });
 }
+
+// In a process of its own, which has so many more bytes of address space: whether a document of
+// one long text is read as it is, or memory was out.
+static bool long_text_is_sound(const char *document, size_t size, rlim_t more) {
+    pid_t child = fork();
+    if (child == 0) {
+        const rlim_t most = (rlim_t)address_space() + more;
+        const struct rlimit limit = {most, most};
+        struct error err = {0};
+        json_t *read = NULL;
+        if (setrlimit(RLIMIT_AS, &limit))
+            _exit(2);
+        int status = json_read(&read, document, size, &err);
+        _exit(status == STATUS_OK ? json_string_length(json_array_get(read, 0)) != size - 4
+                                  : status != STATUS_IO);
+    }
+    int ended = 0;
+    return child > 0 && waitpid(child, &ended, 0) == child && ended == 0;
+}
+
+static void test_json_memory(struct tap *tap) {
+    TEST(tap, "a document for which there is no memory is not called wrong", {
+        const size_t size = 8 << 20;
+        char *document = malloc(size);
+        memset(document, 'a', size);
+        memcpy(document, "[\"", 2);
+        memcpy(document + size - 2, "\"]", 2);
+        int unsound = 0;
+        for (rlim_t more = 0; more < (rlim_t)6 * size; more += size / 8)
+            unsound += !long_text_is_sound(document, size, more);
+        CHECK_INT(tap, unsound, 0);
+        free(document);
+    });
+}
 #endif
 
 static void test_grow(struct tap *tap) {
@@ -361,6 +396,7 @@ int main(void) {
     test_mem(&tap);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     test_address_space(&tap);
+    test_json_memory(&tap);
 #endif
     test_grow(&tap);
     test_columns(&tap);
