@@ -123,12 +123,13 @@ static int set_key(struct run_file *file, const char *key, const char *value, st
 
 static int take_pair(struct run_file_reader *r, struct text_range key, struct text_range value,
                      struct error *err) {
-    char name[64];
-    if (key.length == 0 || key.length >= sizeof name) {
+    if (key.length == 0) {
         error_set(err, STATUS_USAGE, "a key is missing before '='");
         return point_at_word(r, (struct text_range){value.at, 1}, err);
     }
-    snprintf(name, sizeof name, "%.*s", (int)key.length, key.at);
+    const char *name = keep_text(r->file, mem_text(key.at, key.length));
+    if (!name)
+        return error_nomem(err);
     int status = note_key(r, name, err);
     if (status)
         return point_at_word(r, key, err);

@@ -1102,10 +1102,13 @@ static void mistake_in(const char *text, char said[ERROR_TEXT]) {
     unlink(path);
 }
 
+#define A_LONG_WORD "a_word_that_is_longer_than_the_sixty_three_letters_of_a_name_of_a_layer"
+
 static void test_run_file(struct tap *tap) {
     TEST(tap, "keys, comments, blanks, paths and overrides of layers are read", {
-        static const char text[] = "# a comment\n\n  model = m.net  # behind\ndata=/abs/d.arec\r\n"
-                                   "ops = 'a#b'\nc1.maps = 7\nprotocol = softsync:4\nrate = 1/8\n";
+        static const char text[] =
+            "# a comment\n\n  model = m.net  # behind\ndata=/abs/d.arec\r\n"
+            "ops = 'a#b'\nc1.maps = 7\nprotocol = softsync:4\nrate = 1/8\n" A_LONG_WORD ".rate=2\n";
         char path[TEMPFILE_PATH], wanted[TEMPFILE_PATH + 8];
         struct run_file file;
         tempfile_write(path, text, sizeof text - 1);
@@ -1116,8 +1119,9 @@ static void test_run_file(struct tap *tap) {
         CHECK_TEXT(tap, file.settings.ops, "'a#b'");
         CHECK_TEXT(tap, file.settings.protocol, "softsync:4");
         CHECK_NEAR(tap, file.settings.rate, 0.125, 0);
-        CHECK_INT(tap, file.set_count, 1);
+        CHECK_INT(tap, file.set_count, 2);
         CHECK_TEXT(tap, file.sets[0], "c1.maps=7");
+        CHECK_TEXT(tap, file.sets[1], A_LONG_WORD ".rate=2");
         CHECK_INT(tap, run_file_set(&file, "rate=0.5", NULL), STATUS_OK);
         CHECK_NEAR(tap, file.settings.rate, 0.5, 0);
         CHECK_INT(tap, run_file_set(&file, "rate", NULL), STATUS_USAGE);
@@ -1138,6 +1142,10 @@ static void test_run_file(struct tap *tap) {
             {"seed = 1\nseed = 2\n", ":2:1: error: 'seed' is set in line 1 already\n"
                                      "    2 | seed = 2\n      | ^~~~"},
             {"rate\n", ":1:1: error: expected KEY = VALUE\n    1 | rate\n      | ^~~~"},
+            {" = 1\n", ":1:4: error: a key is missing before '='\n    1 |  = 1\n      |    ^"},
+            {A_LONG_WORD " = 1\n",
+             ":1:1: error: unknown key '" A_LONG_WORD "'\n    1 | " A_LONG_WORD
+             " = 1\n      | ^~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~"},
             {"rate = # none\n", ":1:1: error: 'rate' needs a value\n"
                                 "    1 | rate = # none\n      | ^~~~"},
         };
