@@ -216,8 +216,9 @@ static int run_systemd(const struct subcommand *subcommand, char **operands, int
                                         self};
         request.launch.aside = request_may_set_aside(&request.launch);
         request_share_processors(&request.launch);
-        status =
-            text ? put_units(&request.launch, &systemd, options->units, err) : error_nomem(err);
+        status = text ? schedulers_check_units(&request.launch, &systemd, err) : error_nomem(err);
+        if (status == STATUS_OK)
+            status = put_units(&request.launch, &systemd, options->units, err);
         free(text);
     }
     request_free(&request);

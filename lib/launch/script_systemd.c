@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
+#include "core/random.h"
 #include "launch/schedulers.h"
 
 // As systemd reads a word: in quotes, with its specifiers and
@@ -37,13 +39,20 @@ static void put_unit_name(struct grow *out, const char *name) {
             grow_format(out, "\\x%02x", (unsigned char)*name);
 }
 
+// The paths of sockets in it have room for so many bytes: a longer name is cut, and told from
+// others by a hash.
 static void put_runtime_folder(struct grow *out, const char *name) {
+    enum { MOST = 40, CUT = 31 };
     struct grow unit = {0};
     put_unit_name(&unit, name);
+    size_t length = unit.length <= MOST ? unit.length : CUT;
+    bool cut = length < unit.length;
     char *text = grow_take(&unit);
     out->failed |= !text;
-    for (const char *c = text ? text : ""; *c; c++)
-        grow_put(out, strchr("\\:", *c) ? "_" : c, 1);
+    for (size_t i = 0; text && i < length; i++)
+        grow_put(out, strchr("\\:", text[i]) ? "_" : &text[i], 1);
+    if (cut && text)
+        grow_format(out, "-%08x", (unsigned)hash_bytes(name, strlen(name)));
     free(text);
 }
 
@@ -266,6 +275,32 @@ static void put_end(struct grow *out, const struct launch *launch, const struct 
 
 size_t schedulers_units(const struct launch *launch) {
     return 1 + LAUNCH_ROLES + has_several_controllers(launch);
+}
+
+// Of a run with so many processes of the role.
+static int check_name(const struct launch *launch, const struct systemd *systemd,
+                      enum proto_role role, struct error *err) {
+    enum { UNIT_MOST = 255 }; // bytes of the name of a unit
+    struct grow name = {0};
+    put_service(&name, launch, systemd, role, launch_count(launch, role));
+    size_t length = name.length;
+    char *text = grow_take(&name);
+    int status = !text                 ? error_nomem(err)
+                 : length <= UNIT_MOST ? STATUS_OK
+                                       : error_set(err, STATUS_USAGE,
+                                                   "%s: longer than the %d bytes of a unit's "
+                                                   "name; choose a shorter name with --out",
+                                                   text, UNIT_MOST);
+    free(text);
+    return status;
+}
+
+int schedulers_check_units(const struct launch *launch, const struct systemd *systemd,
+                           struct error *err) {
+    int status = STATUS_OK;
+    for (size_t i = 0; !status && i < LAUNCH_ROLES; i++)
+        status = check_name(launch, systemd, launch_roles[i], err);
+    return status;
 }
 
 char *schedulers_unit(const struct launch *launch, const struct systemd *systemd, size_t which,

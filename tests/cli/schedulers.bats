@@ -289,6 +289,37 @@ write_units() {
     [ -z "$output" ]
 }
 
+# The folder below %t in the units of a run of that name.
+runtime_of() {
+    cp run.conf "$1.conf"
+    "$CTL" systemd "$1.conf" | sed -n 's/^RuntimeDirectory=//p' | sort -u
+}
+
+@test "systemd: a long name of a run leaves room for the paths of sockets" {
+    local long one other
+    long=$(printf 'a-run-%.0s' {1..20})
+    one=$(runtime_of "$long"1) other=$(runtime_of "$long"2)
+    [[ "$one" = adam-a-run-* ]]
+    [ "$one" != "$other" ]
+    # Of 107 bytes /run/user/UID/ takes 21, and what the programs put behind it up to 50.
+    [ "${#one}" -le 50 ]
+}
+
+@test "systemd: a name of which no unit can be is refused, and no unit is written" {
+    local long blanks
+    long=$(printf 'x%.0s' {1..231})
+    mkdir units
+    # adam-NAME-controller.service has 255 bytes, and then 256.
+    run_ok "$CTL" systemd run.conf --out "$long" --units units
+    [ -e "units/adam-$long-controller.service" ]
+    rm units/*
+    run_status 2 "$CTL" systemd run.conf --out "${long}x" --units units
+    [[ "$stderr" = *"adam-ctl: error: adam-xxx"*": longer than the 255 bytes of a unit's name; choose a shorter name with --out"* ]]
+    blanks=$(printf ' %.0s' {1..60})
+    run_status 2 "$CTL" systemd run.conf --out "x${blanks}x" --units units
+    [ -z "$(ls units)" ]
+}
+
 @test "sh, systemd, Slurm: a folder that would be more than one line is refused" {
     local kind
     mkdir $'x\nExecStartPre=no'
