@@ -30,9 +30,18 @@ static int grow_slots(struct keyset *set, struct error *err) {
     return STATUS_OK;
 }
 
-int keyset_add(struct keyset *set, const char *key, bool *again, struct error *err) {
+// Never 0, which is an empty slot.
+static uint64_t hash_of(const char *key) {
     uint64_t hash = hash_bytes(key, strlen(key));
-    hash += hash == 0;
+    return hash + (hash == 0);
+}
+
+bool keyset_has(const struct keyset *set, const char *key) {
+    return set->count > 0 && set->slots[slot_of(set, hash_of(key))] != 0;
+}
+
+int keyset_add(struct keyset *set, const char *key, bool *again, struct error *err) {
+    uint64_t hash = hash_of(key);
     if (set->count >= set->slot_count / 2 && set->slot_count < MOST_SLOTS) {
         int status = grow_slots(set, err);
         if (status)

@@ -17,6 +17,7 @@ struct keyset {
 
 // Adds a key; *again tells whether it was there.
 int keyset_add(struct keyset *set, const char *key, bool *again, struct error *err);
+bool keyset_has(const struct keyset *set, const char *key);
 void keyset_free(struct keyset *set);
 
 #endif

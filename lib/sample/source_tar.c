@@ -13,7 +13,7 @@
 #include "sample/tar_group.h"
 #include "store/tar.h"
 
-enum { KEY_MAX = 65535 };
+enum { KEY_MAX = 65535, FAULT_ROOM = 64 };
 
 struct tar_source {
     struct tar_reader *tar;
@@ -28,7 +28,7 @@ struct tar_source {
     bool ended;
     bool cut;   // the archive ends within a member
     bool whole; // the end was looked at
-    bool some;  // a sample or a report was given
+    bool some;  // a sample was met, be it good or bad
 };
 
 static bool tar_recognise(const char *path, const uint8_t *data, size_t size) {
@@ -100,6 +100,7 @@ static int refuse_member(struct source *source, struct sample *sample, const cha
                          struct error *err) {
     struct tar_source *state = source->state;
     int status = member_path(source, sample, err);
+    state->some = true;
     if (status)
         return status;
     return error_set(err, STATUS_SKIPPED, "at offset %llu: %s",
@@ -142,6 +143,21 @@ static int read_picture(struct source *source, struct sample *sample, struct err
     return STATUS_OK;
 }
 
+// What is wrong with a member before it is read, or NULL; `room` is for the sentence.
+static const char *fault_of(const struct tar_member *member, char room[FAULT_ROOM]) {
+    if (!member->other)
+        return has_parent_part(member->name) ? "a name with '..' in it" : NULL;
+    snprintf(room, FAULT_ROOM, "is %s", member->other);
+    return room;
+}
+
+// A member that is no picture cannot be read: the sample is spoilt by it.
+static void note_fault(struct tar_sample *current, enum tar_member_kind kind, const char *fault) {
+    current->have[kind] = true;
+    snprintf(current->fault[kind], TAR_FAULT, "its member .%s %s",
+             kind == MEMBER_CLASS ? "cls" : "original", fault);
+}
+
 // A class name or number, alone on its line; nothing says that there is no class.
 static int read_class(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
@@ -163,8 +179,10 @@ static int read_class(struct source *source, struct sample *sample, struct error
 static int read_original(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
     size_t size = state->member.size, got;
-    if (state->member.size > KEY_MAX)
-        return refuse_member(source, sample, "a key that is too long", err);
+    if (state->member.size > KEY_MAX) {
+        note_fault(&state->current, MEMBER_ORIGINAL, "is too long for a key");
+        return STATUS_OK;
+    }
     char *key = mem_zeroed(size + 1, 1);
     int status = key ? tar_reader_read(state->tar, key, size, &got, err) : error_nomem(err);
     if (!status)
@@ -197,22 +215,39 @@ static int begin_current(struct source *source, const char *key, struct error *e
     if (!current->key)
         return error_nomem(err);
     memset(current->have, 0, sizeof current->have);
+    memset(current->fault, 0, sizeof current->fault);
     current->sample.label = LABEL_NONE;
     current->sample.encoded_size = 0;
     return sample_original(&current->sample, "", err);
 }
 
+// Another picture for a key that has one. Of several the first is named.
+static int refuse_second(struct source *source, struct sample *sample, struct error *err) {
+    struct tar_source *state = source->state;
+    if (state->why.status == STATUS_OK)
+        return refuse_member(source, sample, "a second picture for its key", err);
+    state->report.missing++;
+    return STATUS_OK;
+}
+
 static int add_member(struct source *source, struct sample *sample, enum tar_member_kind kind,
                       struct error *err) {
     struct tar_source *state = source->state;
+    char room[FAULT_ROOM];
+    const char *fault = fault_of(&state->member, room);
+    tar_group_meet(&state->group, kind);
     if (state->current.have[kind])
-        return kind == MEMBER_PICTURE
-                   ? refuse_member(source, sample, "a second picture for its key", err)
-                   : refuse_scattered_key(source, err);
+        return kind == MEMBER_PICTURE ? refuse_second(source, sample, err)
+                                      : refuse_scattered_key(source, err);
     if (kind == MEMBER_PICTURE)
-        return read_picture(source, sample, err);
-    return kind == MEMBER_ORIGINAL ? read_original(source, sample, err)
-                                   : read_class(source, sample, err);
+        return fault ? refuse_member(source, sample, fault, err)
+                     : read_picture(source, sample, err);
+    if (fault)
+        note_fault(&state->current, kind, fault);
+    else
+        return kind == MEMBER_ORIGINAL ? read_original(source, sample, err)
+                                       : read_class(source, sample, err);
+    return STATUS_OK;
 }
 
 static int label_of(struct source *source, struct sample *sample, const struct tar_sample *of,
@@ -223,6 +258,8 @@ static int label_of(struct source *source, struct sample *sample, const struct t
     const char *name = sample->path + strlen(stream_name(source->stream)) + 2;
     if (from != LABEL_DEFAULT || !of->have[MEMBER_CLASS])
         return source_label_parent(source, sample, name, err);
+    if (of->fault[MEMBER_CLASS][0])
+        return error_set(err, STATUS_DATA, "%s", of->fault[MEMBER_CLASS]);
     if (of->class_empty)
         return STATUS_OK;
     if (!of->class_good)
@@ -233,12 +270,21 @@ static int label_of(struct source *source, struct sample *sample, const struct t
 // Hands out a sample that is complete.
 static int give_sample(struct source *source, struct sample *sample, struct tar_sample *complete,
                        struct error *err) {
+    struct tar_source *state = source->state;
+    state->some = true;
     sample_swap(sample, &complete->sample);
     sample->missing = 1;
     int status = sample_key(sample, complete->key, err);
+    if (!status && complete->fault[MEMBER_ORIGINAL][0])
+        status = error_set(err, STATUS_DATA, "%s", complete->fault[MEMBER_ORIGINAL]);
     if (!status)
         status = label_of(source, sample, complete, err);
     return status == STATUS_DATA ? source_skipped(err) : status;
+}
+
+// Whether a report is on a sample behind others that are not given yet.
+static bool must_wait(const struct tar_source *state, const struct sample *report) {
+    return report->missing > 0 && (state->group.count > 0 || state->current.have[MEMBER_PICTURE]);
 }
 
 // The samples that wait come before a report on what is behind them.
@@ -248,7 +294,21 @@ static void keep_report(struct tar_source *state, struct sample *sample, const s
     state->why = *why;
 }
 
-// What waits and need not any longer: a sample, or a report. *done when there is one.
+// Reports a sample of which the archive has a class or parts, and no picture.
+static int refuse_lacking(struct source *source, struct sample *sample, struct error *err) {
+    struct tar_source *state = source->state;
+    char *path = NULL;
+    if (asprintf(&path, "%s: %s", stream_name(source->stream), state->group.name) < 0)
+        return error_nomem(err);
+    int status = sample_path(sample, path, err);
+    free(path);
+    return status
+               ? status
+               : error_set(err, STATUS_SKIPPED, "has no picture of its own, only parts or a class");
+}
+
+// What waits and need not any longer: a sample, or a report. *done when there is one. A report on
+// what belongs to the current sample comes behind that.
 static int give_waiting(struct source *source, struct sample *sample, bool *done,
                         struct error *err) {
     struct tar_source *state = source->state;
@@ -256,7 +316,9 @@ static int give_waiting(struct source *source, struct sample *sample, bool *done
     *done = true;
     if (complete)
         return give_sample(source, sample, complete, err);
-    *done = state->why.status != STATUS_OK;
+    if (tar_group_lacks(&state->group))
+        return refuse_lacking(source, sample, err);
+    *done = state->why.status != STATUS_OK && !state->current.have[MEMBER_PICTURE];
     if (!*done)
         return STATUS_OK;
     sample_swap(sample, &state->report);
@@ -279,14 +341,18 @@ static int join_group(struct tar_source *state, struct error *err) {
 
 // Makes the group that a key is in the one that is read. *ready when samples that are complete
 // by that must be given first.
-static int enter_group(struct tar_source *state, const char *key, bool *ready, struct error *err) {
+static int enter_group(struct source *source, const char *key, bool *ready, struct error *err) {
+    struct tar_source *state = source->state;
+    bool scattered = false;
     int status = STATUS_OK;
     if (!tar_group_has(&state->group, key)) {
         finish_current(state);
         *ready = tar_group_end(&state->group);
         if (!*ready)
-            status = tar_group_begin(&state->group, key, err);
+            status = tar_group_begin(&state->group, key, &state->seen, &scattered, err);
     }
+    if (!status && scattered)
+        return refuse_scattered_key(source, err);
     if (status || *ready || has_dots(key) || state->group.reading != GROUP_OPEN)
         return status;
     return join_group(state, err);
@@ -309,7 +375,7 @@ static int take_part(struct source *source, struct sample *sample, enum tar_memb
     struct tar_source *state = source->state;
     struct tar_sample *current = &state->current;
     bool ready = false;
-    int status = enter_group(state, sample->key, &ready, err);
+    int status = enter_group(source, sample->key, &ready, err);
     if (status)
         return status;
     if (!ready && has_dots(sample->key) && state->group.reading == GROUP_PARTS)
@@ -327,31 +393,39 @@ static int take_part(struct source *source, struct sample *sample, enum tar_memb
     return status ? status : add_member(source, sample, kind, err);
 }
 
+// A member that is none of a sample's. What cannot be read of it costs no sample.
+static int take_other(struct source *source, struct sample *sample, struct error *err) {
+    struct tar_source *state = source->state;
+    char room[FAULT_ROOM];
+    bool scattered;
+    if (state->member.other) {
+        sample->missing = 0;
+        return refuse_member(source, sample, fault_of(&state->member, room), err);
+    }
+    const char *base = base_of(state->member.name);
+    if (base[0] == '.' || !strchr(base, '.'))
+        return STATUS_OK;
+    int status = source_key_of(sample, state->member.name, err);
+    if (status || has_dots(sample->key))
+        return status;
+    status = tar_group_see(&state->group, sample->key, &state->seen, &scattered, err);
+    if (!status && scattered)
+        status = refuse_scattered_key(source, err);
+    bool joins = tar_group_has(&state->group, sample->key) && state->group.reading == GROUP_OPEN;
+    return status || !joins ? status : join_group(state, err);
+}
+
 // Looks at the pending member.
 static int take_member(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
-    const char *name = state->member.name, *base = base_of(name);
-    enum tar_member_kind kind = kind_of(name);
+    enum tar_member_kind kind = kind_of(state->member.name);
     state->pending = false;
     if (state->member.folder)
         return STATUS_OK;
-    if (state->member.other) {
-        char why[64];
-        snprintf(why, sizeof why, "is %s", state->member.other);
-        return refuse_member(source, sample, why, err);
-    }
-    if (kind == MEMBER_OTHER && (base[0] == '.' || !strchr(base, '.')))
-        return STATUS_OK;
-    if (kind != MEMBER_OTHER && has_parent_part(name))
-        return refuse_member(source, sample, "a name with '..' in it", err);
-    int status = source_key_of(sample, name, err);
-    if (status || kind != MEMBER_OTHER)
-        return status ? status : take_part(source, sample, kind, err);
-    if (has_dots(sample->key))
-        return STATUS_OK;
-    if (!tar_group_has(&state->group, sample->key))
-        return tar_group_see(&state->group, sample->key, err);
-    return state->group.reading == GROUP_OPEN ? join_group(state, err) : STATUS_OK;
+    if (kind == MEMBER_OTHER)
+        return take_other(source, sample, err);
+    int status = source_key_of(sample, state->member.name, err);
+    return status ? status : take_part(source, sample, kind, err);
 }
 
 // The first picture that was left out, as the archive names it.
@@ -390,11 +464,12 @@ static int refuse_empty(const struct source *source, struct error *err) {
 static int end_archive(struct source *source, struct sample *sample, bool *more,
                        struct error *err) {
     struct tar_source *state = source->state;
+    bool given = false;
     finish_current(state);
-    if (tar_group_end(&state->group)) {
-        state->some = true;
-        return give_sample(source, sample, tar_group_take(&state->group), err);
-    }
+    tar_group_end(&state->group);
+    int status = give_waiting(source, sample, &given, err);
+    if (given)
+        return status;
     if (!state->some)
         return refuse_empty(source, err);
     tell_left_out(source);
@@ -403,7 +478,7 @@ static int end_archive(struct source *source, struct sample *sample, bool *more,
     if (!*more)
         return STATUS_OK;
     sample->missing = 0;
-    int status = sample_path(sample, stream_name(source->stream), err);
+    status = sample_path(sample, stream_name(source->stream), err);
     return status
                ? status
                : error_set(err, STATUS_SKIPPED,
@@ -433,8 +508,7 @@ static int tar_next(struct source *source, struct sample *sample, bool *more, st
             return end_archive(source, sample, more, err);
         if (!status && !done)
             status = take_member(source, sample, err);
-        state->some = state->some || done || status;
-        if (status == STATUS_SKIPPED && !done && state->group.count > 0)
+        if (status == STATUS_SKIPPED && !done && must_wait(state, sample))
             keep_report(state, sample, err);
         else if (done || status)
             return status;

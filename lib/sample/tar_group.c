@@ -26,15 +26,49 @@ static int replace(char **text, const char *with, size_t length, struct error *e
     return STATUS_OK;
 }
 
-int tar_group_begin(struct tar_group *group, const char *key, struct error *err) {
-    int status = replace(&group->name, key, group_length(key), err);
-    bool parts = !status && group->beside && !strcmp(group->beside, group->name);
-    group->reading = parts ? GROUP_PARTS : GROUP_OPEN;
-    return status;
+// A key without further dots names its group.
+static bool is_whole(const struct tar_group *group, const char *key) {
+    return !strcmp(group->name, key);
 }
 
-int tar_group_see(struct tar_group *group, const char *key, struct error *err) {
+// Whether a group that begins was met before as what it cannot be together with this key.
+static int look_back(struct tar_group *group, bool whole, bool beside, const struct keyset *keys,
+                     bool *scattered, struct error *err) {
+    bool again;
+    if (whole) {
+        *scattered = keyset_has(&group->dotted, group->name);
+        return STATUS_OK;
+    }
+    *scattered =
+        keyset_has(keys, group->name) || (!beside && keyset_has(&group->others, group->name));
+    return keyset_add(&group->dotted, group->name, &again, err);
+}
+
+int tar_group_begin(struct tar_group *group, const char *key, const struct keyset *keys,
+                    bool *scattered, struct error *err) {
+    int status = replace(&group->name, key, group_length(key), err);
+    if (status)
+        return status;
+    bool beside = group->beside && !strcmp(group->beside, group->name);
+    group->reading = beside ? GROUP_PARTS : GROUP_OPEN;
+    group->pictured = group->part = group->described = false;
+    return look_back(group, is_whole(group, key), beside, keys, scattered, err);
+}
+
+int tar_group_see(struct tar_group *group, const char *key, const struct keyset *keys,
+                  bool *scattered, struct error *err) {
+    bool again;
+    *scattered = !tar_group_has(group, key) && keyset_has(&group->dotted, key) &&
+                 !keyset_has(&group->others, key) && !keyset_has(keys, key);
+    int status = keyset_add(&group->others, key, &again, err);
+    if (status || tar_group_has(group, key))
+        return status;
     return replace(&group->beside, key, strlen(key), err);
+}
+
+void tar_group_meet(struct tar_group *group, enum tar_member_kind kind) {
+    group->pictured = group->pictured || kind == MEMBER_PICTURE;
+    group->described = group->described || kind != MEMBER_PICTURE;
 }
 
 static struct tar_sample *place(struct tar_group *group, int i) {
@@ -64,16 +98,26 @@ struct tar_sample *tar_group_take(struct tar_group *group) {
 bool tar_group_end(struct tar_group *group) {
     if (group->reading == GROUP_OPEN)
         group->reading = GROUP_OWN;
-    return group->count > 0;
+    group->lacks = group->lacks || (!group->pictured && (group->part || group->described));
+    group->part = group->described = false;
+    return group->count > 0 || group->lacks;
+}
+
+bool tar_group_lacks(struct tar_group *group) {
+    bool lacks = group->lacks;
+    group->lacks = false;
+    return lacks;
 }
 
 int tar_group_leave_out(struct tar_group *group, const char *path, struct error *err) {
+    group->part = true;
     return group->left_out++ ? STATUS_OK : replace(&group->example, path, strlen(path), err);
 }
 
 int tar_group_join(struct tar_group *group, struct error *err) {
     int status = STATUS_OK;
     group->reading = GROUP_PARTS;
+    group->pictured = false;
     for (const struct tar_sample *s; !status && (s = tar_group_take(group));)
         status = tar_group_leave_out(group, s->sample.path, err);
     return status;
@@ -90,4 +134,6 @@ void tar_group_free(struct tar_group *group) {
     free(group->name);
     free(group->beside);
     free(group->example);
+    keyset_free(&group->dotted);
+    keyset_free(&group->others);
 }

@@ -410,7 +410,7 @@ import tarfile
 
 with tarfile.open("d.tar") as old, tarfile.open("scattered.tar", "w") as new:
     members = old.getmembers()
-    for member in members[1:] + members[:1]:
+    for member in members[:1] + members[2:] + members[1:2]:
         new.addfile(member, old.extractfile(member))
 END
     local cut
