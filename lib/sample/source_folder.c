@@ -5,7 +5,8 @@
 // already for this class, or in which the root itself is, would give the same
 // pictures again and again. Folders are known by device and inode. Links are
 // followed behind all real folders of their class, so that which pictures are
-// found, and under which keys, does not depend on the names of links.
+// found, and under which keys, does not depend on the names of links. So is a link to
+// a picture that is read for the same class by its own name.
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +17,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "sample/files_met.h"
 #include "sample/keyset.h"
 #include "sample/originals.h"
 #include "sample/source_kind.h"
@@ -34,15 +36,22 @@ struct entered {
     bool open; // its entries are being walked
 };
 
+// The pictures of one class, or those of none, while they are looked for.
+struct pictures {
+    struct files_met met;
+    struct names links; // to pictures, paths below the root
+};
+
 struct folder {
     char *root;
     struct names files; // paths below the root, sorted
     size_t next;
-    struct names omitted; // paths of what is passed over,
-    struct names reasons; // and why
-    size_t told;          // of them
-    struct names links;   // to folders of the class that is walked, paths below the root
-    bool following;       // these
+    struct names omitted;      // paths of what is passed over,
+    struct names reasons;      // and why
+    size_t told;               // of them
+    struct names links;        // to folders of the class that is walked, paths below the root
+    bool following;            // these
+    struct pictures own, bare; // of the class that is walked, and of none
     struct entered *entered;
     struct originals originals;
     size_t entered_count, above; // `above` of them: the root, and the folders it is in
@@ -154,11 +163,6 @@ static int note_omitted(struct folder *folder, const char *path, const char *why
 
 static int walk_below(struct source *source, const char *below, int depth, struct error *err);
 
-static bool is_link(const char *path) {
-    struct stat stat_of;
-    return lstat(path, &stat_of) == 0 && S_ISLNK(stat_of.st_mode);
-}
-
 // Enters a folder, unless it leads back. What lies where a link leads may be read already.
 static int enter(struct source *source, const char *below, const char *full, int depth,
                  const struct stat *stat_of, struct error *err) {
@@ -206,6 +210,37 @@ static int follow_links(struct source *source, size_t first, struct error *err) 
     return status;
 }
 
+// A link to a picture, unless that is read already.
+static int take_link(struct folder *folder, const char *below, bool again, struct error *err) {
+    if (!again)
+        return names_add(&folder->files, mem_string(below), err);
+    char *full = join_path(folder->root, below);
+    if (!full)
+        return error_nomem(err);
+    int status = note_omitted(folder, full, "leads to a picture that is read already", err);
+    free(full);
+    return status;
+}
+
+// Adds those of the links that lead to pictures of their own to the files, which are, from `first`
+// on, in the order of a walk again.
+static int take_links(struct folder *folder, struct pictures *pictures, size_t first,
+                      struct error *err) {
+    struct names *links = &pictures->links, *files = &folder->files;
+    bool *again = links->count > 0 ? mem_zeroed(links->count, sizeof *again) : NULL;
+    int status = links->count > 0 && !again ? error_nomem(err) : STATUS_OK;
+    if (again)
+        files_met_again(&pictures->met, again);
+    for (size_t i = 0; !status && i < links->count; i++)
+        status = take_link(folder, links->items[i], again[i], err);
+    if (links->count > 0 && files->count > first)
+        qsort(files->items + first, files->count - first, sizeof *files->items, compare_paths);
+    free(again);
+    names_free(links);
+    files_met_forget(&pictures->met);
+    return status;
+}
+
 // The first folder below the root, or a link to one: a class.
 static int walk_class(struct source *source, const char *below, const char *full, const char *name,
                       const struct stat *stat_of, struct error *err) {
@@ -218,49 +253,69 @@ static int walk_class(struct source *source, const char *below, const char *full
     if (status)
         return error_context(err, "%s", full);
     status = enter(source, below, full, 0, stat_of, err);
-    return status ? status : follow_links(source, first, err);
+    if (!status)
+        status = follow_links(source, first, err);
+    return status ? status : take_links(folder, &folder->own, first, err);
+}
+
+// A path that is looked at: what is there, if something is, behind a link if it is one.
+struct place {
+    const char *below, *full, *name; // `full` is `below` with the root in front
+    int depth;
+    bool there, link;
+    struct stat of;
+};
+
+// What cannot be looked at is met again when it is read, and reported then.
+static void look_at(struct place *place) {
+    place->there = lstat(place->full, &place->of) == 0;
+    place->link = place->there && S_ISLNK(place->of.st_mode);
+    if (place->link)
+        place->there = stat(place->full, &place->of) == 0;
 }
 
 // Walks a folder, or keeps a link to one for later.
-static int walk_folder(struct source *source, const char *below, const char *full, const char *name,
-                       int depth, const struct stat *stat_of, struct error *err) {
+static int walk_folder(struct source *source, const struct place *place, struct error *err) {
     struct folder *folder = source->state;
-    if (depth == 0)
-        return walk_class(source, below, full, name, stat_of, err);
-    return is_link(full) ? names_add(&folder->links, mem_string(below), err)
-                         : enter(source, below, full, depth, stat_of, err);
+    if (place->depth == 0)
+        return walk_class(source, place->below, place->full, place->name, &place->of, err);
+    return place->link ? names_add(&folder->links, mem_string(place->below), err)
+                       : enter(source, place->below, place->full, place->depth, &place->of, err);
 }
 
-// Takes `below` over. `full` is the same with the root in front.
-static int walk_path(struct source *source, char *below, const char *full, const char *name,
-                     int depth, struct error *err) {
+// A file with the name of a picture, or keeps a link to one for later. Where each folder is a
+// class, links from one to another give both a sample.
+static int walk_picture(struct source *source, const struct place *place, struct error *err) {
     struct folder *folder = source->state;
-    struct stat stat_of;
-    // What cannot be looked at is met again when it is read, and reported then.
-    bool there = stat(full, &stat_of) == 0, picture = source_picture_name(name);
+    struct pictures *pictures = place->depth == 0 ? &folder->bare : &folder->own;
+    bool knows = place->there && source->options.label_from != LABEL_PARENT;
+    bool waits = knows && place->link;
     int status = STATUS_OK;
-    if (there && S_ISDIR(stat_of.st_mode))
-        status = walk_folder(source, below, full, name, depth, &stat_of, err);
-    else if (picture && (!there || S_ISREG(stat_of.st_mode)))
-        return names_add(&folder->files, below, err);
-    else if (picture)
-        status = note_omitted(folder, full, "is no regular file", err);
-    free(below);
-    return status;
+    if (place->there && !S_ISREG(place->of.st_mode))
+        return note_omitted(folder, place->full, "is no regular file", err);
+    if (knows)
+        status =
+            files_met_add(&pictures->met, &place->of, waits ? pictures->links.count + 1 : 0, err);
+    if (status)
+        return status;
+    return names_add(waits ? &pictures->links : &folder->files, mem_string(place->below), err);
+}
+
+static int walk_path(struct source *source, struct place *place, struct error *err) {
+    look_at(place);
+    if (place->there && S_ISDIR(place->of.st_mode))
+        return walk_folder(source, place, err);
+    return source_picture_name(place->name) ? walk_picture(source, place, err) : STATUS_OK;
 }
 
 static int walk_entry(struct source *source, const char *below, const char *name, int depth,
                       struct error *err) {
     struct folder *folder = source->state;
     char *path = join_path(below, name), *full = path ? join_path(folder->root, path) : NULL;
-    int status;
-    if (full) {
-        status = walk_path(source, path, full, name, depth, err);
-    } else {
-        free(path);
-        status = error_nomem(err);
-    }
+    struct place place = {.below = path, .full = full, .name = name, .depth = depth};
+    int status = full ? walk_path(source, &place, err) : error_nomem(err);
     free(full);
+    free(path);
     return status;
 }
 
@@ -314,6 +369,10 @@ static int open_folder(struct source *source, struct error *err) {
         status = enter_root(folder, err);
     if (!status)
         status = walk_below(source, "", 0, err);
+    if (!status)
+        status = take_links(folder, &folder->bare, 0, err);
+    files_met_free(&folder->own.met);
+    files_met_free(&folder->bare.met);
     if (!status && folder->files.count == 0)
         status = error_set(err, STATUS_DATA, "%s: no pictures in this folder", source->path);
     return status;
@@ -390,6 +449,8 @@ static void close_folder(struct source *source) {
     names_free(&folder->omitted);
     names_free(&folder->reasons);
     names_free(&folder->links);
+    names_free(&folder->own.links);
+    names_free(&folder->bare.links);
     originals_free(&folder->originals);
     free(folder->entered);
     keyset_free(&folder->keys);

@@ -513,6 +513,41 @@ END
     [ "$(tail -n 4 <<<"$output")" = "$(tail -n 4 <<<"$plain")" ]
 }
 
+@test "a link to a picture gives it once to a class, whatever the link is called" {
+    adam-prep draw 40 -q -o set/
+    local one two name
+    one=$(find set/1 -name '*.png' | sort | head -n 1)
+    two=$(find set/2 -name '*.png' | sort | head -n 1)
+    cp "$two" set/bare.png
+    run_ok adam-prep set/ -o plain.arec
+    mkdir set/1/below
+    for name in set/1/aa.png set/1/zz.png set/1/below/a.png set/aa.png; do
+        ln -s "$PWD/$([ $name = set/aa.png ] && echo set/bare.png || echo "$one")" $name
+        run_status 1 adam-prep set/ --reject bad.tsv -o x.arec -f
+        [[ "$stderr" = *"41 in, 41 out, 0 skipped, 10 classes"* ]]
+        [ "$(cat bad.tsv)" = "$name	leads to a picture that is read already" ]
+        cmp plain.arec x.arec
+        rm $name
+    done
+    # In another class, or from elsewhere, it is a sample; two links to one file are one.
+    cp "$one" elsewhere.png
+    ln -s "../../$two" set/1/other.png
+    ln -s ../../elsewhere.png set/1/m1.png
+    run_ok adam-prep set/ -o x.arec -f
+    [[ "$stderr" = *"43 in, 43 out"* ]]
+    run_ok keys set/
+    [ "$output" = "$(LC_ALL=C sort <<<"$output")" ]
+    ln -s m1.png set/1/m0.png
+    run_status 1 adam-prep set/ --reject bad.tsv -o x.arec -f
+    [[ "$stderr" = *"43 in, 43 out"* ]]
+    [ "$(cut -f1 bad.tsv)" = set/1/m1.png ]
+    # Each folder is a class: what is in two of them is in both.
+    mkdir deep && mv set deep/ && rm deep/set/1/m?.png deep/set/1/other.png
+    ln -s ../2/"$(basename "$two")" deep/set/1/two.png
+    run_ok adam-prep deep/ --label-from parent -o x.arec -f
+    [[ "$stderr" = *"42 in, 42 out"* ]]
+}
+
 @test "folders that link to each other end, each class with what is in it" {
     adam-prep draw 30 -q -o set/
     local from to
