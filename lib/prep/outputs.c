@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/grow.h"
 #include "core/mem.h"
+#include "store/output.h"
 
 struct split_sink {
     struct sink *sink;
@@ -79,6 +80,24 @@ static int open_part_sink(struct outputs *o, int part, struct error *err) {
     return status;
 }
 
+// That no two parts, or one and the labels of another, write the same file.
+static int check_names_differ(const struct outputs *o, struct error *err) {
+    const char *names[SPLIT_PARTS][2] = {{NULL}};
+    int parts = o->options.split->count;
+    for (int part = 0; part < parts; part++)
+        sink_names(o->parts[part].sink, names[part]);
+    for (int i = 0; i < 2 * parts; i++)
+        for (int j = 0; j < i; j++) {
+            const char *one = names[i / 2][i % 2], *other = names[j / 2][j % 2];
+            if (one && other && output_same(one, other))
+                return error_set(err, STATUS_USAGE,
+                                 "two outputs of this command have the name %s; other names of the "
+                                 "parts, -o with {split}, or --labels-out part them",
+                                 one);
+        }
+    return STATUS_OK;
+}
+
 // Each shard needs names of its own, so there must be a place for its number.
 static int check_shards(const char *path, struct error *err) {
     const char *end;
@@ -98,10 +117,9 @@ static int check_names(const struct outputs_options *options, struct error *err)
             error_set(err, STATUS_USAGE, "--labels-out: '%s' is the output itself", options->path);
     if (status)
         return status;
-    if (!strcmp(options->path, "-") && options->split->count > 1)
-        return error_set(err, STATUS_USAGE,
-                         "--split needs a file for each part, not standard "
-                         "output");
+    if (options->split->count > 1 && output_is_stream(options->path))
+        return error_set(err, STATUS_USAGE, "--split needs a file for each part, not %s",
+                         strcmp(options->path, "-") ? options->path : "standard output");
     return STATUS_OK;
 }
 
@@ -116,6 +134,8 @@ int outputs_open(struct outputs **out, const struct outputs_options *options,
     o->options = *options, o->classes = classes;
     for (int part = 0; part < options->split->count && !status; part++)
         status = open_part_sink(o, part, err);
+    if (!status)
+        status = check_names_differ(o, err);
     if (status)
         outputs_abort(o);
     else

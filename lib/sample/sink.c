@@ -125,6 +125,11 @@ bool sink_keeps(const struct sink *sink, enum codec codec) {
     return sink->kind->encoded && codec && (!wanted || wanted == codec);
 }
 
+void sink_names(const struct sink *sink, const char *names[2]) {
+    names[0] = sink->output ? output_name(sink->output) : sink->path;
+    names[1] = sink->kind->second ? sink->kind->second(sink) : NULL;
+}
+
 static void free_all_but_output(struct sink *sink) {
     if (sink->kind)
         sink->kind->free(sink);

@@ -7,12 +7,12 @@
 //   idx     *-ubyte *-ubyte.gz *.idx             IDX; labels beside it (see --labels-out)
 //   pnm     *.pnm *.pgm *.ppm                    a stream of pictures
 //   npy     *.npy                                N x H x W [x C]; labels beside it
-// "-" is standard output, arec unless `to` says otherwise; never a terminal. There
-// labels of idx and npy have no place, unless `labels_out` gives them one, and are refused. In pnm
-// they have none anywhere.
-// A file that has the customary name of the labels of an idx or npy would be read with it: where
-// it is none of the new ones, it is refused as an existing output is, and removed by `force`.
-// Any kind but folder is compressed when its name ends in .gz, .zst or .xz.
+// "-" is standard output, arec unless `to` says otherwise; never a terminal. There, and on pipes
+// and devices, labels of idx and npy have no place, unless `labels_out` gives them one, and are
+// refused. In pnm they have none anywhere. A file that has the customary name of the labels of an
+// idx or npy would be read with it: where it is none of the new ones, it is refused as an existing
+// output is, and removed by `force`. Any kind but folder is compressed when its name ends in .gz,
+// .zst or .xz.
 #ifndef ADAM_SAMPLE_SINK_H
 #define ADAM_SAMPLE_SINK_H
 
@@ -49,6 +49,9 @@ int sink_put(struct sink *sink, const struct sample *sample, struct error *err);
 // that is encoded in `codec` already is stored as it is.
 enum codec sink_codec(const struct sink *sink);
 bool sink_keeps(const struct sink *sink, enum codec codec);
+
+// The names of the output, and of a second file with labels or NULL. Valid as long as the sink is.
+void sink_names(const struct sink *sink, const char *names[2]);
 
 // Completes the output and puts it in place; frees the sink in any case.
 int sink_close(struct sink *sink, struct error *err);

@@ -40,8 +40,7 @@ static int check_beside(struct sink *sink, struct error *err) {
 // The second file is opened at once, so that it is refused before the work.
 static int open_labels(struct sink *sink, struct error *err) {
     struct array_sink *state = sink->state;
-    bool standard = !strcmp(sink->path, "-");
-    if (!standard && !(state->beside = source_labels_name(sink->path)))
+    if (!output_is_stream(sink->path) && !(state->beside = source_labels_name(sink->path)))
         return error_nomem(err);
     const char *name = sink->options.labels_out ? sink->options.labels_out : state->beside;
     int status = sink->options.labels_out ? check_beside(sink, err) : STATUS_OK;
@@ -116,9 +115,9 @@ static int check_place(struct sink *sink, const struct sample *sample, struct er
     if (state->labels_out || sample->label == LABEL_NONE)
         return STATUS_OK;
     return error_set(err, STATUS_DATA,
-                     "%s on standard output has no labels: --labels-out FILE takes them, and "
-                     "--label-from none leaves them out",
-                     sink->kind->name);
+                     "%s on %s has no labels: --labels-out FILE takes them, and --label-from none "
+                     "leaves them out",
+                     sink->kind->name, output_name(sink->output));
 }
 
 static int array_put(struct sink *sink, const struct sample *sample, struct error *err) {
@@ -236,6 +235,11 @@ static int array_finish(struct sink *sink, struct error *err) {
     return status ? status : finish_pair(sink, err);
 }
 
+static const char *labels_name(const struct sink *sink) {
+    const struct array_sink *state = sink->state;
+    return state->labels_out ? output_name(state->labels_out) : NULL;
+}
+
 const struct sink_kind sink_idx = {
     .name = "idx",
     .has_labels = true,
@@ -243,6 +247,7 @@ const struct sink_kind sink_idx = {
     .put = array_put,
     .finish = array_finish,
     .free = free_array,
+    .second = labels_name,
 };
 
 const struct sink_kind sink_npy = {
@@ -252,4 +257,5 @@ const struct sink_kind sink_npy = {
     .put = array_put,
     .finish = array_finish,
     .free = free_array,
+    .second = labels_name,
 };

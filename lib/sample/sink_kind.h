@@ -1,4 +1,4 @@
-// What a kind of sink implements; for lib/data only.
+// What a kind of sink implements; for lib/sample only.
 #ifndef ADAM_SAMPLE_SINK_KIND_H
 #define ADAM_SAMPLE_SINK_KIND_H
 
@@ -33,6 +33,8 @@ struct sink_kind {
     // Writes what comes at the end; the output is then completed by sink_close.
     int (*finish)(struct sink *sink, struct error *err);
     void (*free)(struct sink *sink); // in any case, also after a failed open
+    // The name of the second file that it writes, or NULL; this is NULL: it never does.
+    const char *(*second)(const struct sink *sink);
 };
 
 extern const struct sink_kind sink_arec, sink_tar, sink_folder, sink_idx, sink_pnm, sink_npy;

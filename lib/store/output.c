@@ -83,6 +83,42 @@ size_t output_stem_length(const char *path) {
     return dot && dot > base ? (size_t)(dot - path) : plain;
 }
 
+bool output_is_stream(const char *path) {
+    struct stat stat_of;
+    return !strcmp(path, "-") ||
+           (stat(path, &stat_of) == 0 && !S_ISREG(stat_of.st_mode) && !S_ISDIR(stat_of.st_mode));
+}
+
+// A path in two: its folder, and the name in it without slashes behind.
+struct path_place {
+    struct stat folder;
+    bool there; // the folder
+    const char *name;
+    size_t length;
+};
+
+static struct path_place path_place(const char *path) {
+    size_t end = strlen(path), begin;
+    while (end > 1 && path[end - 1] == '/')
+        end--;
+    for (begin = end; begin > 0 && path[begin - 1] != '/';)
+        begin--;
+    struct path_place of = {.name = path + begin, .length = end - begin};
+    char *folder = begin ? mem_text(path, begin) : mem_string(".");
+    of.there = folder && stat(folder, &of.folder) == 0;
+    free(folder);
+    return of;
+}
+
+bool output_same(const char *a, const char *b) {
+    struct path_place left = path_place(a), right = path_place(b);
+    if (!strcmp(a, b))
+        return true;
+    return left.length == right.length && !memcmp(left.name, right.name, left.length) &&
+           left.there && right.there && left.folder.st_dev == right.folder.st_dev &&
+           left.folder.st_ino == right.folder.st_ino;
+}
+
 char *output_temporary(const char *path, unsigned n) {
     enum { MOST = 200 }; // of the name, so that ours is no longer than names may be
     char *name = NULL;

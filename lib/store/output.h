@@ -39,6 +39,12 @@ int output_whole(const char *path, bool force, const void *data, size_t size, st
 // The path, or "standard output", for messages.
 const char *output_name(const struct output *output);
 
+// Whether what is written to `path` goes on: to standard output, a pipe or a device, beside which
+// no other file has a place.
+bool output_is_stream(const char *path);
+// Whether two paths, of files or folders that need not be there, name the same one.
+bool output_same(const char *a, const char *b);
+
 // Length of the part of `path` before .gz, .zst or .xz.
 size_t output_plain_length(const char *path);
 // Length of `path` before the extension of its last name: the last one, with what compresses it.

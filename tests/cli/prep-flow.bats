@@ -115,6 +115,25 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
     run_status 2 adam-prep photos/ --split ../x=0.5 -o x.arec
 }
 
+@test "no output of a command has the place of another" {
+    adam-prep draw 40 -q -o d.arec
+    mkdir here
+    local options
+    while read -r options; do
+        run_status 2 adam-prep d.arec $options
+        [[ "$stderr" = *"two outputs of this command have the name "* ]]
+    done <<'END'
+--split labels=0.3 -o x.npy
+--split test=0.3 -o x.npy --labels-out x-test.npy
+--split test=0.3 -o x.npy --labels-out here/../x-test.npy
+--split train-labels=0.3 -o {split}.npy
+END
+    [ -z "$(find . -name '*.npy')" ]
+    run_ok adam-prep d.arec --split labels=0.3 -o {split}.npy
+    [ "$(ls ./*.npy)" = $'./labels-labels.npy\n./labels.npy\n./train-labels.npy\n./train.npy' ]
+    run_ok adam-prep d.arec --split labels=0.3 -o x.arec
+}
+
 @test "--shuffle with little memory writes the same bytes as in memory, and leaves no file" {
     mkdir tmp
     run_ok adam-prep draw 3000 --seed 3 --copies 2 --ops 'rotate 5' --shuffle -o memory.arec

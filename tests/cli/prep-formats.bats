@@ -367,6 +367,22 @@ END
     done
 }
 
+@test "nothing is written beside a pipe or a device" {
+    adam-prep draw 4 -q -o d.arec
+    mkfifo pipe
+    cat pipe >piped &
+    run_status 65 adam-prep d.arec --to npy -o pipe
+    [[ "$stderr" = *"npy on pipe has no labels"* ]]
+    wait
+    run_status 65 adam-prep d.arec --to npy -o /dev/null
+    run_ok adam-prep d.arec --label-from none --to npy -o /dev/null
+    run_ok adam-prep d.arec --to npy -o /dev/null --labels-out labels.npy
+    run_status 2 adam-prep d.arec --split test=0.5 --to arec -o pipe
+    [[ "$stderr" = *"--split needs a file for each part, not pipe"* ]]
+    [ "$(ls ./*.npy ./pipe*)" = $'./labels.npy\n./pipe\n./piped' ]
+    [ -z "$(find /dev -maxdepth 1 -name 'null?*')" ]
+}
+
 @test "labels of what stood in the place of an array never join the new one" {
     adam-prep draw 8 -q -o a.npy
     adam-prep draw 8 --seed 2 -q -o l.arec
