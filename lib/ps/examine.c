@@ -109,7 +109,7 @@ static struct objection examine_version(const struct rules *rules, const struct 
             return too_stale(allowed, "the shard has never had this version");
         if (hard && version != now)
             return too_stale(0, "hardsync: not of the present version");
-        if (allowed && !empty && replica_steps_between(&shard->steps, version, now) > allowed)
+        if (allowed && !empty && subrequest_behind(shard, sub, version, now) > allowed)
             return too_stale(allowed, "");
     }
     return fine;
@@ -146,12 +146,18 @@ static struct objection examine_pending(const struct rules *rules, const struct 
     return fine;
 }
 
+// Steps are counted from the first push that has not all of the shard.
+static bool steps_room(const struct ps *ps, struct shard *shard, const struct subrequest *sub) {
+    if (!shard->steps.at && sub->floats == shard_floats(ps, sub->shard))
+        return true;
+    return replica_steps_room(&shard->steps, sub->request->session, subrequest_place(sub));
+}
+
 static struct objection examine_sequence(const struct ps *ps, struct shard *shard,
                                          const struct subrequest *sub, bool *repeated) {
     const struct request *request = sub->request;
     uint64_t high;
-    if (!histories_room(&shard->histories, request->session) ||
-        (atomic_load(&ps->members.cut) && !replica_steps_room(&shard->steps, request->session)))
+    if (!histories_room(&shard->histories, request->session) || !steps_room(ps, shard, sub))
         return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN, "out of memory"};
     switch (histories_find(&shard->histories, request->session, request->sequence, &high)) {
     case HISTORY_TOO_OLD:

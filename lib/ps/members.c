@@ -110,7 +110,6 @@ bool members_set(struct members *members, const uint64_t *sessions, const uint32
     uint32_t working = set_replicas(members, sessions, replicas, count);
     keep_named(members);
     atomic_store(&members->working, working);
-    atomic_store(&members->cut, working < count);
     for (size_t i = 0; i < count; i++) {
         struct session *session = members_find(members, sessions[i]);
         if (!atomic_load(&session->works))

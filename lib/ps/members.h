@@ -25,7 +25,6 @@ struct session {
 struct members { // {0} knows nobody
     _Atomic(struct session *) heads[MEMBERS_HEADS];
     _Atomic uint32_t working; // replicas of which some session works: lambda
-    _Atomic bool cut;         // some have several sessions
     // members_set's own.
     struct session **list; // who works; by slot, NULL: free
     uint32_t slots;

@@ -180,6 +180,11 @@ void shard_end(struct ps *ps, struct shard *shard);
 // The first float of a shard, and how many there are.
 size_t shard_begin(uint32_t shard);
 size_t shard_floats(const struct ps *ps, uint32_t shard);
+// Where in its shard it begins: the same in each push of a sound worker.
+uint32_t subrequest_place(const struct subrequest *sub);
+// How stale it is where the shard has version `now`, and the weights had `version`.
+uint64_t subrequest_behind(const struct shard *shard, const struct subrequest *sub,
+                           uint64_t version, uint64_t now);
 
 void subrequests_add(struct shard *shard, struct subrequest *sub);
 void subrequests_remove(struct shard *shard, struct subrequest *sub);

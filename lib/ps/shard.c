@@ -30,6 +30,16 @@ bool shard_outlived(const struct ps *ps, const struct shard *shard) {
     return atomic_load(&shard->leased) && clock_seconds() >= atomic_load(&ps->lease);
 }
 
+uint32_t subrequest_place(const struct subrequest *sub) {
+    return (uint32_t)sub->request->pieces[sub->first].offset;
+}
+
+uint64_t subrequest_behind(const struct shard *shard, const struct subrequest *sub,
+                           uint64_t version, uint64_t now) {
+    return replica_steps_behind(&shard->steps, sub->request->session, subrequest_place(sub),
+                                version, now);
+}
+
 // --- who looks at it --------------------------------------------------------------------
 
 // The first call since all were answered puts the shard among those that are ready.

@@ -58,7 +58,7 @@ static void drop_parts_over(struct ps *ps, struct shard *shard, const struct rul
 // --- applying ---------------------------------------------------------------------------
 
 static void count_staleness(struct ps *ps, struct subrequest *sub, uint64_t version) {
-    sub->staleness = replica_steps_between(&ps->shards[sub->shard].steps, sub->version, version);
+    sub->staleness = subrequest_behind(&ps->shards[sub->shard], sub, sub->version, version);
     if (!sub->request->samples)
         return;
     counters_staleness(&ps->counters, sub->staleness);
@@ -137,7 +137,8 @@ static void apply_loose(const struct applier *applier, uint32_t index, const str
         sub->rate = sub->request->rate * protocol_factor(&rules->protocol, sub->staleness);
         sub->version = version += sub->request->samples != 0;
         if (sub->request->samples)
-            replica_steps_push(&shard->steps, sub->request->session, version);
+            replica_steps_push(&shard->steps, sub->request->session, subrequest_place(sub),
+                               version);
     }
     const struct optimizer rule = rule_beside(ps, rules);
     apply_each(applier, index, &rule, batch);
