@@ -139,6 +139,7 @@ struct server_progress { // in the data of one server
     json_t *cursor;
     uint64_t samples, finished; // in its range; finished in the epoch
     uint32_t epoch;
+    bool out;
 };
 
 static int ask_progress(struct link *link, struct server_progress *progress, struct error *err) {
@@ -173,6 +174,7 @@ static struct server_progress absent_progress(const struct data_servers *servers
         .cursor = cursor,
         .samples = part->samples,
         .epoch = (uint32_t)whole,
+        .out = part->out,
         .finished = (uint64_t)((part->done - whole) * (double)part->samples),
     };
 }
@@ -188,9 +190,18 @@ static int dial_progress(const struct data_servers *servers, size_t i,
     return status;
 }
 
+static int find_progress(const struct data_servers *servers, size_t i,
+                         struct server_progress *progress, struct error *err) {
+    size_t routes = servers->routes->data_servers.count;
+    if (i < routes)
+        return dial_progress(servers, i, progress, err);
+    *progress = absent_progress(servers, &servers->absent[i - routes]);
+    return STATUS_OK;
+}
+
 int data_servers_cursors(const struct data_servers *servers, json_t **cursors, uint64_t *finished,
                          double *epoch, struct error *err) {
-    uint64_t samples = 0;
+    uint64_t samples = 0, out = 0; // in the parts of the run; finished in the others
     size_t routes = servers->routes->data_servers.count, all = routes + servers->absent_count;
     int status = STATUS_OK;
     *cursors = json_array();
@@ -199,16 +210,15 @@ int data_servers_cursors(const struct data_servers *servers, json_t **cursors, u
         struct server_progress progress = {0};
         if (i < routes && is_absent(servers, server_at(servers, i)->member))
             continue;
-        if (i < routes)
-            status = dial_progress(servers, i, &progress, err);
-        else
-            progress = absent_progress(servers, &servers->absent[i - routes]);
+        status = find_progress(servers, i, &progress, err);
         if (!status && json_array_append_new(*cursors, progress.cursor))
             status = error_nomem(err);
-        samples += progress.samples;
-        *finished += progress.epoch * progress.samples + progress.finished;
+        uint64_t done = progress.epoch * progress.samples + progress.finished;
+        samples += progress.out ? 0 : progress.samples;
+        out += progress.out ? done : 0;
+        *finished += done;
     }
-    *epoch = samples ? (double)*finished / (double)samples : 0;
+    *epoch = samples ? (double)(*finished - out) / (double)samples : 0;
     if (status)
         json_decref(*cursors);
     return status;

@@ -18,6 +18,7 @@ struct data_servers_part { // of the data, whose server cannot be asked
     uint64_t first, samples;
     uint32_t epoch; // with which it goes on
     double done;    // epochs of it
+    bool out;       // the run goes on without it
 };
 
 struct data_servers { // who they are, and how they are reached
@@ -46,7 +47,7 @@ int data_servers_describe(const struct data_servers *servers, int outputs,
 json_t *data_servers_json(const struct data_servers_data *data);
 
 // How far they are: a list for a checkpoint, the samples that are finished since the
-// beginning of the run, and the progress in epochs.
+// beginning of the run, and the progress in epochs, of the parts with which the run goes on.
 int data_servers_cursors(const struct data_servers *servers, json_t **cursors, uint64_t *finished,
                          double *epoch, struct error *err);
 // Samples before the places in such a list; 0 for NULL.

@@ -64,6 +64,7 @@ struct data_servers_part *controller_absent(const struct controller *c, size_t *
                 .samples = p->samples,
                 .epoch = cluster_part_epoch(&now, p),
                 .done = p->epoch,
+                .out = p->out,
             };
     }
     cluster_free(&now);
