@@ -569,6 +569,10 @@ static void delta_change(struct home_servers *home) {
         delta_factors_change(delta->factors);
 }
 
+static uint64_t delta_every(struct home_servers *home) {
+    return distance_of((struct delta *)home, &home->push_every);
+}
+
 static int open_arrays(struct delta *delta, struct error *err) {
     const struct home_servers_config *config = &delta->common.config;
     size_t n = config->model->parameter_count;
@@ -625,6 +629,7 @@ int home_delta_open(struct home_servers **out, const struct home_servers_config 
     delta->common.flush = delta_flush;
     delta->common.hurry = delta_hurry;
     delta->common.change = delta_change;
+    delta->common.every = delta_every;
     atomic_store(&delta->length, 1);
     home_servers_init(&delta->common, config);
     int status = open_parts(delta, err);

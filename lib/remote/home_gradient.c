@@ -550,6 +550,10 @@ static void gradient_hurry(struct home_servers *home) {
     atomic_store(&((struct gradient *)home)->hurry, true);
 }
 
+static uint64_t gradient_every(struct home_servers *home) {
+    return fitting_distance((struct gradient *)home, atomic_load(&home->push_every));
+}
+
 static int open_arrays(struct gradient *gradient, struct error *err) {
     const struct home_servers_config *config = &gradient->common.config;
     size_t n = config->model->parameter_count, shards = servers_shards(config->servers);
@@ -640,6 +644,7 @@ int home_gradient_open(struct home_servers **out, const struct home_servers_conf
     gradient->common.step = gradient_step;
     gradient->common.flush = gradient_flush;
     gradient->common.hurry = gradient_hurry;
+    gradient->common.every = gradient_every;
     home_servers_init(&gradient->common, config);
     int status = open_parts(gradient, err);
     if (status)

@@ -168,7 +168,7 @@ struct home_servers_figures home_servers_figures(struct home_servers *home) {
         .waited = atomic_load(&home->waited),
         .pushes = atomic_load(&home->pushes),
         .too_stale = atomic_load(&home->too_stale),
-        .push_every = atomic_load(&home->push_every),
+        .push_every = home->every(home),
     };
 }
 

@@ -103,7 +103,7 @@ struct home_servers_figures { // since home_servers_begin
     double waited;            // seconds that computing waited for servers, all threads together
     uint64_t pushes;          // of samples, that were applied; each of one or more messages
     uint64_t too_stale;       // messages of pushes that were refused for that
-    uint64_t push_every;      // in use
+    uint64_t push_every;      // mini-batches of a push, at present
 };
 struct home_servers_figures home_servers_figures(struct home_servers *home);
 

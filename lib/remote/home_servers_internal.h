@@ -17,6 +17,7 @@ struct home_servers { // each home's own struct begins with this
     int (*flush)(struct home_servers *home, struct error *err);
     void (*hurry)(struct home_servers *home);
     void (*change)(struct home_servers *home);
+    uint64_t (*every)(struct home_servers *home); // mini-batches of the next push
     _Atomic uint64_t push_every, pull_every; // in use
     atomic_bool exact;                       // as the user wants them, not by cost
     _Atomic uint64_t pushes;                 // that were applied

@@ -677,7 +677,6 @@ static uint64_t distance(struct home_servers *home, size_t sharers) {
     return home_servers_figures(home).push_every;
 }
 
-// One worker alone, then in company.
 // Workers that have just begun tell each other more often.
 static void test_beginning(struct tap *tap) {
     CHECK_INT(tap, home_delta_most(16, 4, 0), 1);
@@ -690,17 +689,18 @@ static void test_beginning(struct tap *tap) {
     CHECK_INT(tap, home_delta_most(1000, 2, 0), 1);
 }
 
+// One worker alone, then in company, where it is told what holds at the beginning.
 static void test_company(struct tap *tap) {
     struct lone lone;
     open_lone(tap, &lone, 0);
     CHECK_INT(tap, home_servers_figures(lone.home).push_every, 2048);
     step(&lone);
-    CHECK_INT(tap, distance(lone.home, 2), 64);
+    CHECK_INT(tap, distance(lone.home, 2), 32);
     while (first_weight(&lone.s.fake) != 1)
         sched_yield();
-    CHECK_INT(tap, distance(lone.home, 3), 42);
-    CHECK_INT(tap, distance(lone.home, 4), 32);
-    CHECK_INT(tap, distance(lone.home, 100), 32);
+    CHECK_INT(tap, distance(lone.home, 3), 21);
+    CHECK_INT(tap, distance(lone.home, 4), 16);
+    CHECK_INT(tap, distance(lone.home, 100), 16);
     CHECK_INT(tap, distance(lone.home, 1), 2048);
     home_servers_pace(lone.home, 7, 0);
     CHECK_INT(tap, distance(lone.home, 2), 7);
