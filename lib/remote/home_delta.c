@@ -53,7 +53,8 @@ struct delta {
     bool started;
     struct gate wanted;       // something for it to do
     struct gate over;         // a turn of it is
-    _Atomic uint64_t clock;   // mini-batches that the threads have added
+    _Atomic uint64_t samples; // of the mini-batches that the threads have added, and maybe more
+    _Atomic uint64_t clock;   // these mini-batches
     _Atomic uint64_t due;     // the clock at which there is something to exchange
     _Atomic uint64_t settled; // the clock as of which both ways were exchanged
     _Atomic uint64_t flushes, flushed;
@@ -63,7 +64,8 @@ struct delta {
     _Atomic float rate;   // of the threads' steps; written when it changes, as all threads read it
     _Atomic float length; // of those steps, beside what the schedule says: see delta_steps.h
     // The exchanging thread's own.
-    int unsure; // pushes with factors since all weights were pulled
+    int unsure;       // pushes with factors since all weights were pulled
+    uint64_t counted; // samples of all pushes
     struct delta_steps steps;
 };
 
@@ -282,14 +284,25 @@ static void measure_steps(struct delta *delta) {
     atomic_store(&delta->length, delta_steps_length(&delta->steps, sharers));
 }
 
+// Samples of a push of the mini-batches up to this clock. The last one of an epoch may be short,
+// and where others have been added meanwhile, these have their share of all.
+static uint32_t count_samples(struct delta *delta, uint64_t clock) {
+    uint64_t pushed = atomic_load(&delta->pushed), behind = atomic_load(&delta->clock) - pushed;
+    uint64_t all = atomic_load(&delta->samples);
+    uint64_t rest = all > delta->counted ? all - delta->counted : 0;
+    uint64_t samples = rest * (clock - pushed) / behind;
+    samples = samples < 1 ? 1 : samples < UINT32_MAX ? samples : UINT32_MAX;
+    delta->counted += samples;
+    return (uint32_t)samples;
+}
+
 // Threads' copies of the weights may hold more than is in `weights` yet: what was marked
 // is there when the threads stand still or wait for data, and else with the next push.
 static bool push_delta(struct delta *delta) {
     struct home_servers *common = &delta->common;
     uint64_t mark = home_servers_mark(common);
     uint64_t clock = exchange_clock(delta, &delta->pushed, &common->push_every);
-    uint64_t samples = (clock - atomic_load(&delta->pushed)) * (uint64_t)common->config.batch;
-    if (samples == 0) {
+    if (clock == atomic_load(&delta->pushed)) {
         merge_pull(delta);
         home_servers_left(common, mark);
         return true;
@@ -297,10 +310,11 @@ static bool push_delta(struct delta *delta) {
     bool factors = take_factors(delta);
     measure_steps(delta);
     merge_for_push(delta);
+    const uint32_t samples = count_samples(delta, clock);
     mark_exchange(delta, &delta->pushed, clock);
     const struct push push = {
         .kind = PROTO_UPDATE_DELTA,
-        .samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX,
+        .samples = samples,
         .values = delta->moved,
         .versions = delta->versions,
         .growth = &delta->growth,
@@ -476,10 +490,11 @@ static void await_exchange(struct delta *delta, int thread) {
     home_servers_waited(common, clock_seconds() - begun);
 }
 
-static void delta_add_clock(struct home *home, int thread) {
+static void delta_add_clock(struct home *home, int thread, int samples) {
     struct delta *delta = (struct delta *)home;
     struct home *local = delta->local;
-    local->ops->add_clock(local, thread);
+    local->ops->add_clock(local, thread, samples);
+    atomic_fetch_add(&delta->samples, (uint64_t)samples);
     uint64_t now = atomic_fetch_add(&delta->clock, 1) + 1;
     if (now >= atomic_load(&delta->due))
         gate_open(&delta->wanted);

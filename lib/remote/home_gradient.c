@@ -480,8 +480,9 @@ static uint64_t gradient_clock(const struct home *home) {
     return atomic_load(&((const struct gradient *)home)->clock);
 }
 
-static void gradient_add_clock(struct home *home, int thread) {
+static void gradient_add_clock(struct home *home, int thread, int samples) {
     (void)thread;
+    (void)samples;
     atomic_fetch_add(&((struct gradient *)home)->clock, 1);
 }
 

@@ -28,8 +28,8 @@ struct home_ops {
     void (*settle)(struct home *home, int thread);
     // Mini-batches applied so far.
     uint64_t (*clock)(const struct home *home);
-    // Counts one mini-batch. The thread that trained on it calls once.
-    void (*add_clock)(struct home *home, int thread);
+    // Counts one mini-batch of so many samples. The thread that trained on it calls once.
+    void (*add_clock)(struct home *home, int thread, int samples);
     void (*close)(struct home *home);
 };
 

@@ -130,9 +130,10 @@ static uint64_t copies_clock(const struct home *home) {
 }
 
 // Does not wait while another thread merges: the copy is merged after a later mini-batch.
-static void copies_add_clock(struct home *home, int thread) {
+static void copies_add_clock(struct home *home, int thread, int samples) {
     struct copies *copies = (struct copies *)home;
     struct copy *copy = thread_copy(home, thread);
+    (void)samples;
     atomic_fetch_add(&copies->clock, 1);
     copy->updates++;
     if (++copy->pending < copies->every ||

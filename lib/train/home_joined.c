@@ -386,9 +386,9 @@ static uint64_t joined_clock(const struct home *home) {
     return local->ops->clock(local);
 }
 
-static void joined_add_clock(struct home *home, int thread) {
+static void joined_add_clock(struct home *home, int thread, int samples) {
     struct home *local = local_home(home);
-    local->ops->add_clock(local, thread);
+    local->ops->add_clock(local, thread, samples);
 }
 
 static void joined_close(struct home *home) {

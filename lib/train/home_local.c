@@ -55,8 +55,9 @@ static uint64_t local_clock(const struct home *home) {
     return atomic_load(&((const struct local *)home)->clock);
 }
 
-static void local_add_clock(struct home *home, int thread) {
+static void local_add_clock(struct home *home, int thread, int samples) {
     (void)thread;
+    (void)samples;
     atomic_fetch_add(&((struct local *)home)->clock, 1);
 }
 

@@ -69,7 +69,8 @@ static uint64_t partitions_clock(const struct home *home) {
 }
 
 // Each counts what it has added; the first one's count is that of all.
-static void partitions_add_clock(struct home *home, int thread) {
+static void partitions_add_clock(struct home *home, int thread, int samples) {
+    (void)samples;
     own_of(home, thread)->updates++;
     if (thread == 0)
         atomic_fetch_add(&((struct partitions *)home)->clock, 1);

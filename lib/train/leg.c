@@ -276,7 +276,7 @@ static void end(struct leg *leg) {
         loop_diverge(leg->thread, flight->batch, NAN);
         flights_wake(flights);
     } else if (flight->batch->n > 0) {
-        home->ops->add_clock(home, leg->thread->index);
+        home->ops->add_clock(home, leg->thread->index, flight->batch->n);
     }
     leg->phase = LEG_WAITS;
     leg->number += (uint64_t)flights->count;

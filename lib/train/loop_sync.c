@@ -107,7 +107,7 @@ static void end_step(const struct loop_thread *thread) {
     step->batch = NULL;
     if (atomic_load(&step->refused))
         return;
-    loop->config.home->ops->add_clock(loop->config.home, thread->index);
+    loop->config.home->ops->add_clock(loop->config.home, thread->index, samples);
     loop_end_step(loop, samples, step->rate);
 }
 

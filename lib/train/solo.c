@@ -102,6 +102,6 @@ bool solo_train(struct solo *solo, const struct batch *batch, float rate, double
         *loss = NAN;
     if (training_is_over(solo))
         return false;
-    home->ops->add_clock(home, solo->thread);
+    home->ops->add_clock(home, solo->thread, batch->n);
     return true;
 }

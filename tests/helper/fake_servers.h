@@ -79,7 +79,7 @@ struct fake {
     uint32_t collected[FAKE_SHARDS];
     double gathered[FAKE_SHARDS]; // samples
     float *sum;
-    uint64_t late_samples, factor_samples;
+    uint64_t late_samples, factor_samples, delta_samples; // the last: of shard 0
     int pushes, pulls, repeated, unchanged, stale, broken, factors;
 };
 
@@ -226,6 +226,7 @@ static inline void fake_take(struct fake *fake, const struct proto_push *push,
     }
     if (delta) {
         fake->version[piece->shard]++;
+        fake->delta_samples += piece->shard == 0 ? push->samples : 0;
         return;
     }
     fake->gathered[piece->shard] += push->samples;

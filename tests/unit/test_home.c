@@ -51,7 +51,7 @@ static void open_scene(struct tap *tap, struct scene *s, enum rule rule, int bat
 static void step(struct scene *s, int thread) {
     s->home->ops->weights(s->home, thread);
     s->home->ops->add(s->home, thread, &s->layer, optimizer_all(&s->layer), s->gradient, 1);
-    s->home->ops->add_clock(s->home, thread);
+    s->home->ops->add_clock(s->home, thread, 1);
 }
 
 static void check_all(struct tap *tap, const float *got, double times) {

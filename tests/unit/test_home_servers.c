@@ -439,7 +439,25 @@ static void step(const struct lone *lone) {
     struct home *home = home_servers_home(lone->home);
     const float gradient = -1;
     home->ops->add(home, 0, &lone->s.model->layers[1], (struct span){0, 1}, &gradient, 1);
-    home->ops->add_clock(home, 0);
+    home->ops->add_clock(home, 0, 1);
+}
+
+// Mini-batches of 8 samples, of which every third one is short, are pushed two at a time: the
+// servers hear of as many samples as there were.
+static void test_short_batches(struct tap *tap) {
+    enum { MU = 8, STEPS_HERE = 21 };
+    struct lone lone;
+    uint64_t samples = 0;
+    open_lone_as(tap, &lone, (struct learner){.delta = true, .mu = MU, .push_every = 2}, 0);
+    struct home *home = home_servers_home(lone.home);
+    for (int i = 0; i < STEPS_HERE; i++) {
+        int n = i % 3 == 2 ? 3 : MU;
+        home->ops->add_clock(home, 0, n);
+        samples += (uint64_t)n;
+    }
+    CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_OK);
+    CHECK_INT(tap, lone.s.fake.delta_samples, samples);
+    close_lone(tap, &lone);
 }
 
 static float first_weight(struct fake *fake) {
@@ -709,7 +727,7 @@ static void test_company(struct tap *tap) {
 
 static void step_gradient(const struct lone *lone) {
     struct home *home = home_servers_home(lone->home);
-    home->ops->add_clock(home, 0);
+    home->ops->add_clock(home, 0, 1);
     home_servers_step(lone->home, 1, 0.1f);
 }
 
@@ -755,7 +773,7 @@ static void step_factors(const struct lone *lone) {
     home->ops->weights(home, 0);
     CHECK(&lone->learner->tap, home->products->takes(home, layer, true));
     home->products->add(home, 0, layer, &errors, NULL, 0, 0.1f);
-    home->ops->add_clock(home, 0);
+    home->ops->add_clock(home, 0, 1);
     home_servers_step(lone->home, 1, 0.1f);
 }
 
@@ -797,6 +815,8 @@ int main(void) {
          "one keeps back 2048 samples, several 128 together; who comes hears what is held back",
          { test_company(&tap); });
     TEST(&tap, "beside others it is at most one ahead", { test_drift_beside(&tap); });
+    TEST(&tap, "servers hear of as many samples as there were where mini-batches are short",
+         { test_short_batches(&tap); });
     TEST(&tap, "a distance that was shortened holds at once", { test_shorter(&tap, 10); });
     TEST(&tap, "so does one by cost", { test_shorter(&tap, 0); });
     TEST(&tap, "the rate of a delta is divided by the root of the workers and of the reference",
