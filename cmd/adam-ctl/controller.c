@@ -40,8 +40,8 @@ static void say(void *self, const char *text) {
 static int read_file(struct run_file *file, const char *path, const struct controller_options *o,
                      struct error *err) {
     int status = run_file_read(file, path, err);
-    for (size_t i = 0; !status && i < o->set.count; i++)
-        status = run_file_set(file, o->set.items[i], err);
+    if (!status)
+        status = run_file_set(file, o->set.items, o->set.count, err);
     if (o->copies)
         file->settings.copies = o->copies;
     return status;

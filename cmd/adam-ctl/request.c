@@ -60,8 +60,8 @@ static char *run_folder(struct request *r, const struct launch_options *options,
 static int read_file(struct request *r, const struct launch_options *options, const char *conf,
                      struct error *err) {
     int status = run_file_read(&r->file, conf, err);
-    for (size_t i = 0; status == STATUS_OK && i < options->set.count; i++)
-        status = run_file_set(&r->file, options->set.items[i], err);
+    if (status == STATUS_OK)
+        status = run_file_set(&r->file, options->set.items, options->set.count, err);
     const char *data = r->file.settings.data;
     if (status == STATUS_OK && !data)
         status = error_set(err, STATUS_DATA, "%s: error: no data = FILE: the training set", conf);

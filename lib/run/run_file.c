@@ -197,7 +197,9 @@ int run_file_read(struct run_file *file, const char *path, struct error *err) {
     return status;
 }
 
-int run_file_set(struct run_file *file, const char *assignment, struct error *err) {
+// Also into the settings that are given so.
+static int set_assignment(struct run_file *file, struct settings *given, const char *assignment,
+                          struct error *err) {
     char *text = keep_text(file, mem_string(assignment));
     if (!text)
         return error_nomem(err);
@@ -206,8 +208,24 @@ int run_file_set(struct run_file *file, const char *assignment, struct error *er
         return error_set(err, STATUS_USAGE, "--set %s: is not KEY=VALUE", assignment);
     *equals = 0;
     int status = set_key(file, text, equals + 1, err);
+    if (!status && !strchr(text, '.'))
+        status = settings_choose(given, text, equals + 1, err);
     if (status)
         error_context(err, "--set");
+    return status;
+}
+
+int run_file_set(struct run_file *file, const char *const *assignments, size_t count,
+                 struct error *err) {
+    const struct settings before = file->settings;
+    struct settings given;
+    int status = STATUS_OK;
+    settings_default(&given);
+    for (size_t i = 0; !status && i < count; i++)
+        status = set_assignment(file, &given, assignments[i], err);
+    given.data = given.test = NULL; // labels and targets may be of another file, too
+    if (!status)
+        settings_fit(&file->settings, &before, &given);
     return status;
 }
 

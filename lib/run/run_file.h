@@ -23,8 +23,10 @@ struct run_file {
 //       3 | rte = 0.1
 //         | ^~~
 int run_file_read(struct run_file *file, const char *path, struct error *err);
-// KEY=VALUE as --set has it; its paths are as they are. STATUS_USAGE.
-int run_file_set(struct run_file *file, const char *assignment, struct error *err);
+// All that --set has, as KEY=VALUE; paths are as they are. What the file has that means nothing
+// beside these any more goes, as the beta2 of another optimizer (settings_fit). STATUS_USAGE.
+int run_file_set(struct run_file *file, const char *const *assignments, size_t count,
+                 struct error *err);
 void run_file_free(struct run_file *file);
 
 #endif

@@ -522,9 +522,10 @@ void settings_go_on(struct settings *settings, const struct settings *before, ui
     settings->state_since = same ? before->state_since : (int64_t)clock;
 }
 
-static void fit_rule(struct settings *settings, const struct settings *given) {
+static void fit_rule(struct settings *settings, const struct settings *before,
+                     const struct settings *given) {
     enum rule rule = rule_of(settings);
-    if (!rule_names[rule])
+    if (!rule_names[rule] || rule == rule_of(before))
         return;
     const struct optimizer_usual usual = optimizer_usual(rule);
     if (isnan(usual.momentum))
@@ -540,14 +541,18 @@ static bool is_other(const char *given, const char *before) {
     return given && (!before || strcmp(given, before) != 0);
 }
 
+static bool has_no_home(const struct settings *settings) {
+    return settings->partitions > 1 || settings->sync;
+}
+
 void settings_fit(struct settings *settings, const struct settings *before,
                   const struct settings *given) {
-    fit_rule(settings, given);
-    if (settings->partitions > 1)
+    fit_rule(settings, before, given);
+    if (settings->partitions > 1 && before->partitions < 2)
         settings->threads = given->threads;
-    if (settings->partitions > 1 || settings->sync)
+    if (has_no_home(settings) && !has_no_home(before))
         settings->home = given->home;
-    if (settings->partitions < 2)
+    if (settings->partitions < 2 && before->partitions > 1)
         settings->in_flight = given->in_flight;
     if (is_other(given->data, before->data))
         settings->labels = given->labels;

@@ -157,9 +157,9 @@ int settings_holdout(const struct settings *settings, double *share, struct erro
 // rule the state does not go on.
 void settings_go_on(struct settings *settings, const struct settings *before, uint64_t clock);
 
-// Of a run that goes on with other settings than those of `before`: takes back what has no meaning
-// beside these, such as values that another rule does not have; but not what `given` has, which
-// somebody means.
+// Of a run with other settings than those of `before`: takes back what had a meaning beside those
+// and has none beside these, such as values that another rule does not have; but not what `given`
+// has, which somebody means.
 void settings_fit(struct settings *settings, const struct settings *before,
                   const struct settings *given);
 

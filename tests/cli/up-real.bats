@@ -205,6 +205,16 @@ second_is_refused() {
     run ! grep "nothing to do" <<<"$stderr$output"
 }
 
+@test "a run goes on with another optimizer, without what the file gives of the one before" {
+    printf '%s\n' 'optimizer = adam' 'momentum = 0.8' 'beta2 = 0.99' 'epsilon = 0.001' >>run.conf
+    run_ok adam-ctl up run.conf --set epochs=1
+    run_ok adam-ctl up run.conf --resume --set epochs=2 --set optimizer=sgd
+    for key in momentum beta2 epsilon; do
+        grep -q "$key is .* now, was 0" <<<"$stderr"
+    done
+    run ! adam-ctl up run.conf --resume --set epochs=3 --set optimizer=sgd --set beta2=0.9
+}
+
 @test "patience ends the run, and its best checkpoint stays" {
     run_ok adam-ctl up run.conf --workers 1 --set epochs=100000 --set rate=0 --set patience=3 --set keep-last=1
     [[ "$stderr" = *" tests were not better than that of epoch "*" is the last"* ]]

@@ -1122,10 +1122,37 @@ static void test_run_file(struct tap *tap) {
         CHECK_INT(tap, file.set_count, 2);
         CHECK_TEXT(tap, file.sets[0], "c1.maps=7");
         CHECK_TEXT(tap, file.sets[1], A_LONG_WORD ".rate=2");
-        CHECK_INT(tap, run_file_set(&file, "rate=0.5", NULL), STATUS_OK);
+        static const char *const sets[] = {"rate=0.5", "rate", "sync=1"};
+        CHECK_INT(tap, run_file_set(&file, &sets[0], 1, NULL), STATUS_OK);
         CHECK_NEAR(tap, file.settings.rate, 0.5, 0);
-        CHECK_INT(tap, run_file_set(&file, "rate", NULL), STATUS_USAGE);
-        CHECK_INT(tap, run_file_set(&file, "sync=1", NULL), STATUS_USAGE);
+        CHECK_INT(tap, run_file_set(&file, &sets[1], 1, NULL), STATUS_USAGE);
+        CHECK_INT(tap, run_file_set(&file, &sets[2], 1, NULL), STATUS_USAGE);
+        run_file_free(&file);
+        unlink(path);
+    });
+    TEST(tap, "what the file has goes where it means nothing beside what overrides it", {
+        static const char text[] = "optimizer = adam\nmomentum = 0.8\nbeta2 = 0.99\n"
+                                   "epsilon = 1e-3\nthreads = 3\nlabels = l\n";
+        static const char *const sets[] = {"optimizer=rmsprop", "partitions=2", "data=d"};
+        static const char *const own[] = {"optimizer=sgd", "beta2=0.9"};
+        struct settings plain;
+        char path[TEMPFILE_PATH];
+        struct run_file file;
+        settings_default(&plain);
+        tempfile_write(path, text, sizeof text - 1);
+        CHECK_INT(tap, run_file_read(&file, path, NULL), STATUS_OK);
+        CHECK_INT(tap, run_file_set(&file, sets, 3, NULL), STATUS_OK);
+        CHECK(tap, isnan(file.settings.momentum));
+        CHECK_NEAR(tap, file.settings.beta2, 0.99, 0);
+        CHECK_NEAR(tap, file.settings.epsilon, 1e-3, 0);
+        CHECK_INT(tap, file.settings.threads, plain.threads);
+        CHECK(tap, file.settings.labels);
+        run_file_free(&file);
+        CHECK_INT(tap, run_file_read(&file, path, NULL), STATUS_OK);
+        CHECK_INT(tap, run_file_set(&file, own, 2, NULL), STATUS_OK);
+        CHECK_NEAR(tap, file.settings.epsilon, plain.epsilon, 0);
+        CHECK_NEAR(tap, file.settings.beta2, 0.9, 0); // somebody means it
+        CHECK_INT(tap, file.settings.threads, 3);
         run_file_free(&file);
         unlink(path);
     });
