@@ -265,6 +265,17 @@ json_t *feed_describe(const char *path, const struct dataset *dataset) {
                      "digest", digest);
 }
 
+bool feed_differs(char text[FEED_TEXT], const json_t *before, const json_t *now,
+                  const char *words) {
+    const char *was = json_string_value(json_object_get(before, "digest"));
+    const char *is = json_string_value(json_object_get(now, "digest"));
+    bool other = was && is && strcmp(was, is) != 0;
+    if (other)
+        snprintf(text, FEED_TEXT, "%s is not the %s set of before (digest %s, was %s)",
+                 json_string_value(json_object_get(now, "path")), words, is, was);
+    return other;
+}
+
 // --- loaders --------------------------------------------------------------------------
 
 static int batches_ahead(struct shape shape, int batch, int threads) {

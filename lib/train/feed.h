@@ -39,6 +39,10 @@ void feed_close(struct feed *feed);
 // {"path", "samples", "digest"} of a set, for metrics and manifests; `dataset` is NULL for a
 // stream, then samples and digest are null. The caller owns the result; NULL: out of memory.
 json_t *feed_describe(const char *path, const struct dataset *dataset);
+// Whether a set so described is another one than that of before; the text says so then: "train.idx
+// is not the test set of before (digest 12345678, was 9abcdef0)". What has no digest is not.
+enum { FEED_TEXT = 4096 + 128 };
+bool feed_differs(char text[FEED_TEXT], const json_t *before, const json_t *now, const char *words);
 
 // Starts a loader of the training set, from mini-batch `first` to the end of `epochs`, for
 // `threads` takers. The caller stops it.

@@ -1,7 +1,6 @@
 // What a run on this machine is made of, from its data to its threads.
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/clock.h"
 #include "core/error.h"
@@ -43,14 +42,12 @@ static void set_batch_range(struct trainer *trainer) {
 
 // Whether a set, "train" or "test", is another one than that of before; said.
 static bool is_other_set(const struct trainer *trainer, const char *name, const char *words,
-                         const char *path, const json_t *set) {
-    const json_t *then = json_object_get(trainer->before, name);
-    const char *was = json_string_value(json_object_get(then, "digest"));
-    const char *now = json_string_value(json_object_get(set, "digest"));
-    bool other = trainer->config->resumed && was && now && strcmp(was, now) != 0;
+                         const json_t *set) {
+    char text[FEED_TEXT];
+    bool other = trainer->config->resumed &&
+                 feed_differs(text, json_object_get(trainer->before, name), set, words);
     if (other)
-        trainer_say(trainer, "note: %s is not the %s set of before (digest %s, was %s)", path,
-                    words, now, was);
+        trainer_say(trainer, "note: %s", text);
     return other;
 }
 
@@ -79,8 +76,8 @@ static int record_run(struct trainer *trainer, struct error *err) {
     json_t *train = feed_describe(settings->data, feed->train);
     json_t *test = feed->test ? feed_describe(settings->test, feed->test) : NULL;
     trainer->before = checkpoint->run;
-    is_other_set(trainer, "train", "training", settings->data, train);
-    recall_tests(trainer, is_other_set(trainer, "test", "test", settings->test, test));
+    is_other_set(trainer, "train", "training", train);
+    recall_tests(trainer, is_other_set(trainer, "test", "test", test));
     checkpoint->run = json_pack("{s:o, s:o}", "settings", settings_write(settings), "train", train);
     if (feed->test)
         json_put(&checkpoint->run, "test", test);

@@ -215,6 +215,16 @@ second_is_refused() {
     run ! adam-ctl up run.conf --resume --set epochs=3 --set optimizer=sgd --set beta2=0.9
 }
 
+@test "the best on another test set no longer counts when a run of many goes on" {
+    run_ok adam-ctl up run.conf --workers 1 --set rate=0 --set epochs=2
+    run_ok adam-ctl up run.conf --resume --workers 1 --set rate=0 --set epochs=3
+    run ! grep "no longer counts" <<<"$stderr"
+    run_ok adam-ctl up run.conf --resume --workers 1 --set rate=0 --set epochs=4 --set test=digits.arec
+    grep -q "note: digits.arec is not the test set of before" <<<"$stderr"
+    grep -q "note: what was best on that test set, epoch .*, no longer counts" <<<"$stderr"
+    is_true '.run.best.epoch > 3' <run/latest/manifest.json
+}
+
 @test "patience ends the run, and its best checkpoint stays" {
     run_ok adam-ctl up run.conf --workers 1 --set epochs=100000 --set rate=0 --set patience=3 --set keep-last=1
     [[ "$stderr" = *" tests were not better than that of epoch "*" is the last"* ]]

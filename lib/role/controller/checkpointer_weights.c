@@ -48,6 +48,27 @@ static void adopt_values(struct checkpoint *mine, struct checkpoint *theirs) {
     theirs->parameters = theirs->state = NULL;
 }
 
+// What was best on another test set says nothing about this one.
+static int recall_tests(struct checkpointer *s, const struct checkpoint *from, struct error *err) {
+    char text[FEED_TEXT];
+    s->best = best_read(json_object_get(from->run, "best"));
+    if (!s->feed->test)
+        return STATUS_OK;
+    json_t *test = feed_describe(s->settings.test, s->feed->test);
+    if (!test)
+        return error_nomem(err);
+    if (feed_differs(text, json_object_get(from->run, "test"), test, "test")) {
+        checkpointer_say(s, "note: %s", text);
+        if (s->best.known)
+            checkpointer_say(s,
+                             "note: what was best on that test set, epoch %.4g, no longer counts",
+                             s->best.epoch);
+        s->best = (struct best){0};
+    }
+    json_decref(test);
+    return STATUS_OK;
+}
+
 // What the run goes on from: the weights, and what else goes on with the run's optimizer.
 static int adopt_weights(struct checkpointer *s, struct checkpoint *from, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
@@ -61,8 +82,8 @@ static int adopt_weights(struct checkpointer *s, struct checkpoint *from, struct
     c->clock = from->clock;
     c->samples = from->samples;
     c->epoch = from->epoch;
-    s->best = best_read(json_object_get(from->run, "best"));
-    return resume_place(s, from, err);
+    status = recall_tests(s, from, err);
+    return status ? status : resume_place(s, from, err);
 }
 
 static void say_difference(void *self, const char *name, const char *before, const char *after) {
