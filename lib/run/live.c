@@ -59,6 +59,12 @@ int live_check_factors(const struct settings *before, const struct settings *nex
                      "updates of their own: stop it, and go on with --resume --set factors=none");
 }
 
+int live_check_patience(const struct settings *next, struct error *err) {
+    if (next->patience == 0 || next->test)
+        return STATUS_OK;
+    return error_set(err, STATUS_USAGE, "patience needs tests: the run has no test set");
+}
+
 void live_one_line(char *lines) {
     for (char *end; (end = strchr(lines, '\n'));)
         *end = end[1] ? ' ' : '\0';

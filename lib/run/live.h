@@ -16,6 +16,8 @@ int live_check_rule(const struct settings *before, const struct settings *next, 
 // Who pushes factors of layers goes on with that (settings_factors). STATUS_USAGE.
 int live_check_factors(const struct settings *before, const struct settings *next,
                        struct error *err);
+// Patience counts tests. STATUS_USAGE.
+int live_check_patience(const struct settings *next, struct error *err);
 // Makes one line of such lines, in their place, for a message.
 void live_one_line(char *lines);
 

@@ -1,5 +1,6 @@
 // Settings that change while a run on this machine trains.
 #include "core/error.h"
+#include "run/live.h"
 #include "train/trainer_internal.h"
 
 // Of what may change, clip alone is not for every home.
@@ -17,9 +18,9 @@ static int check_home(const struct trainer *trainer, const struct settings *next
 
 static int check_change(const struct trainer *trainer, const struct settings *next,
                         const struct optimizer *rule, struct error *err) {
-    if (next->patience > 0 && !next->test)
-        return error_set(err, STATUS_USAGE, "patience needs tests: the run has no test set");
-    int status = settings_check_tests(next, err);
+    int status = live_check_patience(next, err);
+    if (!status)
+        status = settings_check_tests(next, err);
     return status ? status : check_home(trainer, next, rule, err);
 }
 

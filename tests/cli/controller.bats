@@ -140,6 +140,17 @@ print(format(json.loads(header["__metadata__"]["optimizer"])[sys.argv[2]], "g"))
 END
 }
 
+@test "patience cannot be set in a run without a test set" {
+    grep -v '^test' "$conf" >untested.conf
+    sed -i "s|= \([a-z]*\.net\)|= $BATS_FILE_TMPDIR/\1|" untested.conf
+    conf=untested.conf start_controller
+    run_status 2 adam-ctl set run rate=0.5 patience=2
+    [[ "$stderr" = *"patience needs tests: the run has no test set"* ]]
+    run_ok adam-ctl set run patience=0
+    run_ok adam-ctl down run
+    end_controller 75
+}
+
 @test "status, set, checkpoint, prom and down: a run is looked at and directed" {
     start_controller --set epochs=100000
     run_ok adam-ctl status run

@@ -548,6 +548,8 @@ static int changed_settings(const struct controller *c, const char *lines, char 
         status = live_check_rule(&c->settings, &next, err);
     if (!status)
         status = live_check_factors(&c->settings, &next, err);
+    if (!status)
+        status = live_check_patience(&next, err);
     if (!status && !(*text = settings_text(&next)))
         status = error_nomem(err);
     free(all);
