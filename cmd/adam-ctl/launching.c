@@ -248,7 +248,7 @@ static void sh_subcommand(struct subcommand *subcommand, struct launch_options *
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
         FORCE_ROW(o),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1",
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or as RUN.conf says",
             "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
             "of each worker"),
@@ -267,7 +267,7 @@ static void sh_subcommand(struct subcommand *subcommand, struct launch_options *
 static void systemd_subcommand(struct subcommand *subcommand, struct launch_options *o) {
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1",
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or as RUN.conf says",
             "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "as RUN.conf says, or processors / workers",
             "of each worker"),
@@ -289,7 +289,7 @@ static void sbatch_subcommand(struct subcommand *subcommand, struct launch_optio
     const struct option_row rows[] = {
         LAUNCH_ROWS(o),
         FORCE_ROW(o),
-        INT(0, "workers", "N", &o->workers, 1, 4096, "1",
+        INT(0, "workers", "N", &o->workers, 1, 4096, "1, or as RUN.conf says",
             "workers, or replicas of a model that is cut"),
         INT('t', "threads", "N", &o->threads, 1, 4096, "1, or as RUN.conf says", "of each worker"),
         STORE_ROWS(o),

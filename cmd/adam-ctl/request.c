@@ -286,14 +286,15 @@ static int count_partitions(const struct request *r, const struct launch_options
     return partitions > 0 ? (int)partitions : 1;
 }
 
-// Each replica of the model has as many as the model has partitions.
-static int count_workers(const struct launch_options *options, const struct hosts *hosts,
+// Each replica of the model has as many as the model has partitions. As many replicas as the
+// command line says; or else as the hosts have slots for, but no fewer than the file waits for.
+static int count_workers(const struct request *r, const struct launch_options *options,
                          int partitions) {
+    int least = (int)(r->file.settings.workers > 0 ? r->file.settings.workers : 1);
+    int slots = hosts_slots(&r->hosts) / partitions;
     if (options->workers)
         return (int)options->workers * partitions;
-    if (!hosts->count || (partitions > 1 && hosts_slots(hosts) < partitions))
-        return partitions;
-    return hosts_slots(hosts) / partitions * partitions;
+    return (slots > least ? slots : least) * partitions;
 }
 
 // Also where the run goes on from parts that its servers have, whatever it saves from now on.
@@ -334,7 +335,7 @@ int request_open(struct request *r, const struct launch_options *options, const 
     launch->set_count = options->set.count;
     launch->controllers = (int)options->controllers;
     launch->partitions = count_partitions(r, options);
-    launch->workers = count_workers(options, &r->hosts, launch->partitions);
+    launch->workers = count_workers(r, options, launch->partitions);
     launch->keys = plain_path(r, options->keys);
     launch->insecure = options->insecure;
     launch->resume = options->resume;

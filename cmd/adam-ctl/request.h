@@ -30,7 +30,8 @@ struct error;
 // What up and doctor have in common.
 #define UP_ROWS(o)                                                                                 \
     LAUNCH_ROWS(o), FORCE_ROW(o),                                                                  \
-        INT(0, "workers", "N", &(o)->workers, 1, 4096, "1, or slots of --hosts",                   \
+        INT(0, "workers", "N", &(o)->workers, 1, 4096,                                             \
+            "1, or as RUN.conf says, or slots of --hosts",                                         \
             "workers, or replicas of a model that is cut"),                                        \
         INT('t', "threads", "N", &(o)->threads, 1, 4096,                                           \
             "as RUN.conf says, or processors / workers", "of each worker"),                        \

@@ -100,7 +100,7 @@ struct launch_options { // up, doctor, sh, systemd, sbatch
     const char *store;                              // "": in the run's folder
     double flush;                                   // 0: not told
     int64_t serve, ps, threads, partitions, copies; // 0: as RUN.conf says
-    int64_t workers, warning;                       // 0: not told
+    int64_t workers, warning;                       // 0: not told; workers: as RUN.conf says
     int64_t controllers;                            // 0: one
     bool resume, force, insecure, dry_run, quiet, user, json;
     bool job; // of Slurm, which says where controllers are

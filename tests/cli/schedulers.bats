@@ -88,6 +88,13 @@ begin_sh() {
         grep -q -- '--set servers=1 --set data-servers=1 ' <<<"$output"
         grep -q 'adam-worker .*--threads 7' <<<"$output"
     done
+    # The run waits for as many workers as the file says.
+    run_ok "$CTL" -n up run.conf --set workers=3
+    [ "$(grep -c 'adam-worker ' <<<"$output")" = 3 ]
+    run_ok "$CTL" sh run.conf --set workers=3 --set partitions=2 --set threads=0
+    [ "$(grep -c 'adam-worker ' <<<"$output")" = 6 ]
+    run_ok "$CTL" -n up run.conf --set workers=3 --workers 2
+    [ "$(grep -c 'adam-worker ' <<<"$output")" = 2 ]
     run_ok "$CTL" systemd run.conf
     grep -q '^Wants=.*-serve@3.service .*-ps@2.service' <<<"$output"
     grep -q 'adam-worker .*--threads 4' <<<"$output"
