@@ -102,10 +102,8 @@ static int end_graph(struct importing *im, struct error *err) {
     if (value->rows)
         return error_set(err, STATUS_DATA, "the graph's output '%.100s' is split into %d rows",
                          im->end, value->rows);
-    if (!im->scores && import_is_sigmoid(value)) {
+    if (!im->scores && import_drops_sigmoid(im, value))
         im->scores = "logistic";
-        value->curve = NULL;
-    }
     int status = check_scores(im, &type, err);
     if (!status)
         status = import_settle(im, value, err);

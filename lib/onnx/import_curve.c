@@ -1,35 +1,25 @@
 // Nodes that work on each value by itself. Whatever they are made of, what they make of a layer's
-// values is a function of one number. It is not read but tried, at places on both sides of zero:
-// the activation that gives the same there is the one that is meant.
+// values is a function of one number. It is not read but tried, at places on both sides of zero;
+// import_settle.c says which layers give the same there.
 #include <inttypes.h>
 #include <math.h>
 #include <onnx.pb-c.h>
 #include <string.h>
 
 #include "core/error.h"
-#include "kernels/kernels.h"
-#include "model/keys.h"
 #include "onnx/import_internal.h"
-
-#define NEAR 1e-5 // relative: how far rounding may lead
 
 // By quarters about 0, and then far out on both sides, where the bounds are that a net may never
 // reach here and reaches there.
 static const double far_out[] = {1e2, 1e4, 1e6, 1e12, 1e30};
 
-enum {
-    PROBES_NEAR = 81,
-    PROBES_FAR = 2 * (int)(sizeof far_out / sizeof *far_out),
-    PROBE_ZERO = PROBES_NEAR / 2,
-    PROBE_ONE = PROBE_ZERO + 4,
-    PROBE_MINUS_ONE = PROBE_ZERO - 4
-};
+enum { PROBES_FAR = 2 * (int)(sizeof far_out / sizeof *far_out) };
 _Static_assert(PROBES == PROBES_NEAR + PROBES_FAR, "a place for each");
 
-static double probe(int i) {
+double import_probe(int i) {
     int far = i - PROBES_NEAR;
     if (far < 0)
-        return (i - PROBE_ZERO) / 4.0;
+        return (i - PROBES_NEAR / 2) / 4.0;
     return far % 2 ? -far_out[far / 2] : far_out[far / 2];
 }
 
@@ -40,7 +30,7 @@ static double *new_curve(struct importing *im) {
 }
 
 static double curve_at(const struct value *value, int i) {
-    return value->curve ? value->curve[i] : probe(i);
+    return value->curve ? value->curve[i] : import_probe(i);
 }
 
 static void give_curve(struct importing *im, const Onnx__NodeProto *node, const struct value *of,
@@ -48,6 +38,7 @@ static void give_curve(struct importing *im, const Onnx__NodeProto *node, const 
     import_gives_same(im, node, of);
     struct value *result = import_result(im, node);
     result->curve = curve;
+    result->curve_number = ++im->curves;
     result->maker = node;
 }
 
@@ -260,74 +251,4 @@ int import_sum(struct importing *im, const Onnx__NodeProto *node, struct error *
     }
     import_gives_layer(im, node, draft, values[0]->flat);
     return STATUS_OK;
-}
-
-// --- activations --------------------------------------------------------------------------
-
-// What has overflowed far out says nothing: softplus made of Exp and Log does.
-static bool is_near(const double *curve, const float *values) {
-    for (int i = 0; i < PROBES; i++) {
-        if (i >= PROBES_NEAR && !isfinite(curve[i]))
-            continue;
-        if (!(fabs(curve[i] - (double)values[i]) <= NEAR * (1 + fabs(curve[i]))))
-            return false;
-    }
-    return true;
-}
-
-static bool is_act(const double *curve, enum act act, float slope) {
-    float values[PROBES];
-    for (int i = 0; i < PROBES; i++)
-        values[i] = (float)probe(i);
-    if (act != ACT_LINEAR)
-        kernels_of(CPU_REF)->acts[act].forward(values, PROBES, slope);
-    return is_near(curve, values);
-}
-
-bool import_is_sigmoid(const struct value *value) {
-    return value->curve && is_act(value->curve, ACT_SIGMOID, 0);
-}
-
-// Whether it is factor x + summand.
-static bool is_line(const double *curve, double *factor, double *summand) {
-    float values[PROBES];
-    *summand = curve[PROBE_ZERO];
-    *factor = curve[PROBE_ONE] - *summand;
-    for (int i = 0; i < PROBES; i++)
-        values[i] = (float)(*factor * probe(i) + *summand);
-    return is_near(curve, values);
-}
-
-static int add_activation(struct importing *im, struct value *value, enum act act, float slope,
-                          struct error *err) {
-    struct draft *draft;
-    int status = import_draft(im, value->maker, act_names[act], value, &draft, err);
-    if (status)
-        return status;
-    if (act == ACT_LEAKY)
-        draft->keys = keep_format(&im->keep, " slope=%s", import_number(im, (double)slope));
-    value->layer = (int)(draft - im->drafts);
-    value->curve = NULL;
-    return STATUS_OK;
-}
-
-int import_settle(struct importing *im, struct value *value, struct error *err) {
-    if (!value->curve)
-        return STATUS_OK;
-    float slope = (float)-value->curve[PROBE_MINUS_ONE];
-    for (int act = 0; act < ACT_COUNT; act++) {
-        if ((act == ACT_LEAKY && !(slope >= 0 && slope <= 1)) || !is_act(value->curve, act, slope))
-            continue;
-        if (act != ACT_LINEAR)
-            return add_activation(im, value, act, slope, err);
-        value->curve = NULL;
-        return STATUS_OK;
-    }
-    double factor, summand;
-    if (is_line(value->curve, &factor, &summand))
-        return import_line(im, value, factor, summand, err);
-    return error_set(err, STATUS_DATA,
-                     "'%.100s' is a function of each value that is none of the activations of "
-                     "adam-model(5)",
-                     value->name);
 }

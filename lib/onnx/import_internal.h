@@ -6,7 +6,8 @@
 //   import_node.c     the table of operators
 //   import_layers.c   nodes that are layers
 //   import_norms.c    nodes that normalise
-//   import_curve.c    nodes that work on each value by itself: activations
+//   import_curve.c    nodes that work on each value by itself
+//   import_settle.c   the activations that those are
 //   import_maps.c     one number for each map
 //   import_input.c    what the graph takes, and how pictures become it
 //   import_flat.c     flattening, and the arithmetic of shapes that leads to it
@@ -27,6 +28,7 @@ typedef struct Onnx__TensorProto Onnx__TensorProto;
 
 enum {
     PROBES = 91,          // places at which functions of single values are compared
+    PROBES_NEAR = 81,     // the first of them: by quarters about 0
     IMPORT_RANK = 6,      // of tensors
     IMPORT_LAYERS = 9999, // beside the output
 };
@@ -51,7 +53,11 @@ struct value {
     bool flat;                    // samples x values, not samples x maps x height x width
     int rows;                     // samples x rows x values; 0: not
     const double *curve;          // NULL: the layer's values; else at each probe
+    int curve_number;             // of those that differ, in the order of their nodes, from 1
     const Onnx__NodeProto *maker; // of the curve
+    const double *settled;        // the curve that it was; NULL: it was none
+    int below;                    // of which layer
+    bool unlike;                  // the curve is nothing that layers do
     const int64_t *numbers;       // of a shape
     size_t number_count;          //
 };
@@ -90,6 +96,7 @@ struct importing {
     int64_t opset;
     struct value *values; // in the order of their names
     size_t value_count;
+    int curves;           // of values
     struct draft *drafts; // the input first
     int draft_count;
     bool ours;                  // adam wrote the file
@@ -218,10 +225,12 @@ int import_context(const struct importing *im, const Onnx__NodeProto *node, stru
 // Adds layers, or more to what is known of values. STATUS_DATA.
 int import_node(struct importing *im, const Onnx__NodeProto *node, struct error *err);
 
-// A function of the layer's values as a layer; `value` is what that gives afterwards.
+// The i-th place at which functions are compared.
+double import_probe(int i);
+// A function of the layer's values as a layer, or several; `value` is what they give afterwards.
 int import_settle(struct importing *im, struct value *value, struct error *err);
-// Whether it is that function.
-bool import_is_sigmoid(const struct value *value);
+// Whether it ends with that function. If so `value` is what that is applied to.
+bool import_drops_sigmoid(struct importing *im, struct value *value);
 
 // The first draft. STATUS_DATA: the graph takes no pictures.
 int import_input(struct importing *im, struct error *err);

@@ -53,6 +53,31 @@ print(json.loads(raw[8:end])["__metadata__"]["model"], end="")
 PY
 }
 
+# pictures SHAPE: 24 of noise in pictures.npy, and labels of five classes in labels.npy.
+pictures() {
+    python - "$@" <<'PY'
+import numpy, sys
+noise = numpy.random.default_rng(5)
+shape = [int(n) for n in sys.argv[1].split("x")]
+numpy.save("pictures.npy", noise.integers(0, 256, [24] + shape, dtype=numpy.uint8))
+numpy.save("labels.npy", numpy.arange(24, dtype=numpy.int64) % 5)
+PY
+}
+
+# What run/ says of pictures.npy back/ says, too.
+same_scores() {
+    local net
+    for net in run back; do
+        adam-eval --model "$net" --data pictures.npy --labels labels.npy --per-sample "$net.tsv" -q
+    done
+    [ "$(cut -f4 run.tsv | sort -u | wc -l)" -gt 10 ]
+    python - <<'PY'
+import numpy
+one, two = (numpy.loadtxt(name, skiprows=1)[:, 3:] for name in ("run.tsv", "back.tsv"))
+assert abs(one - two).max() < 2e-5
+PY
+}
+
 @test "branches, groups, folded norms and activations of several nodes give what PyTorch does" {
     agrees branches 13
     grep -q "assumed: --ops 'scale 1/255; mean 0.485,0.456,0.406; std 0.229,0.224,0.225'" net/said
@@ -316,33 +341,83 @@ dense d2 units=12 act=hardswish
 dense d3 units=9 act=tanh
 logistic l units=5
 NET
-    python - <<'PY'
-import numpy
-noise = numpy.random.default_rng(5)
-numpy.save("pictures.npy", noise.integers(0, 256, [24, 15, 17, 3], dtype=numpy.uint8))
-numpy.save("labels.npy", numpy.arange(24, dtype=numpy.int64) % 5)
-PY
+    pictures 15x17x3
     printf '%s\n' ant bee cat dog eel >names
     adam-worker --model all.net --data pictures.npy --labels labels.npy --epochs 3 --batch 4 \
         --rate 0.05 --threads 1 --seed 3 --out run/ -q
     adam-ctl export run/ -o model.onnx
     run_ok adam-ctl import model.onnx -o back
     [ -z "$stderr" ]
-    for net in run back; do
-        adam-eval --model "$net" --data pictures.npy --labels labels.npy --per-sample "$net.tsv" -q
-    done
-    [ "$(cut -f4 run.tsv | sort -u | wc -l)" -gt 10 ]
-    python - <<'PY'
-import numpy
-one, two = (numpy.loadtxt(name, skiprows=1)[:, 3:] for name in ("run.tsv", "back.tsv"))
-assert abs(one - two).max() < 2e-5
-PY
+    same_scores
     # What the graph does with its input is written in another way; all else is the same.
     diff <(tail -n +2 all.net) <(model_of back | tail -n +2)
     adam-ctl import model.onnx -f -o back --classes names --ops 'scale 2'
     [[ $(model_of back) = "input 3x15x17 ops='scale 2; mean "* ]]
     adam-ctl export back -o again.onnx
     grep -q '"ant", *"bee"' again.onnx
+}
+
+@test "activations one after the other, and several of one layer, are read as they were written" {
+    cat >acts.net <<'NET'
+input 3x9x9 ops='mean 100; std 255'
+conv a maps=4 kernel=3 pad=1 act=tanh
+conv h maps=4 kernel=3 pad=1 act=relu6
+relu b from=a
+conv c maps=4 kernel=3 pad=1 act=gelu
+silu d
+leaky e slope=0.3
+sigmoid f
+add s act=tanh from=d,c,f
+elu g
+concat k from=g,s,b,h
+softplus m
+maxpool p size=2
+hardswish q
+dense r units=7 act=softplus
+relu6 t
+gelu u
+logistic l units=5
+NET
+    pictures 9x9x3
+    adam-worker --model acts.net --data pictures.npy --labels labels.npy --epochs 3 --batch 4 \
+        --rate 0.05 --threads 1 --seed 3 --out run/ -q
+    adam-ctl export run/ -o model.onnx
+    adam-ctl import model.onnx -o back
+    diff <(tail -n +2 acts.net) <(model_of back | tail -n +2)
+    same_scores
+}
+
+@test "sums, multiples and scores of activations are layers, and what is none of them is not" {
+    cat >script <<'PY'
+nodes, constants = plain()
+constants += [numpy_helper.from_array(numpy.float32(x), name) for name, x in (("two", 2), ("three", 3))]
+PY
+    { cat script && cat; } <<'PY' | graph
+nodes[1:1] = [node("Tanh", ["c"], ["t"], "bent"), node("Add", ["c", "t"], ["s"], "both"),
+              node("Mul", ["t", "two"], ["d"], "twice"), node("Relu", ["d"], ["r"], "upper"),
+              node("Concat", ["s", "r"], ["k"], "pair", axis=1)]
+nodes[6].input[0] = "k"
+nodes[7].output[0] = "g"
+nodes += [node("Relu", ["g"], ["u"], "top"), node("Sigmoid", ["u"], ["y"], "scores")]
+constants[2] = floats("v", 5, 288)
+save(model(nodes, constants))
+PY
+    adam-ctl import net.onnx -o read 2>said
+    diff - <(model_of read) <<'NET'
+input 3x8x8 ops='scale 1/255; mean 0.485,0.456,0.406; std 0.229,0.224,0.225'
+conv first maps=4 kernel=3
+tanh bent
+add both from=first,bent
+conv twice maps=4 kernel=1 groups=4 act=relu from=bent
+concat pair from=both,twice
+dense last units=5 act=relu
+logistic logistic1 units=5
+NET
+    refused <<'TABLE'
+exec(open("script").read()); nodes[1:1] = [node("Tanh", ["c"], ["t"]), node("Exp", ["t"], ["e"]), node("Relu", ["e"], ["r"])]; nodes[4].input[0] = "r"; save(model(nodes, constants)) => node 'flat' | none of the activations
+exec(open("script").read()); nodes[1:1] = [node("Tanh", ["c"], ["t"]), node("Clip", ["t", "", "three"], ["e"]), node("Mul", ["e", "c"], ["r"])]; nodes[4].input[0] = "r"; save(model(nodes, constants)) => node 'flat' | none of the activations
+exec(open("script").read()); nodes[1:1] = [node("Exp", ["c"], ["t"]), node("Add", ["c", "t"], ["r"])]; nodes[3].input[0] = "r"; save(model(nodes, constants)) => node 'flat' | none of the activations
+TABLE
 }
 
 @test "numbers that were exported are numbers here, too, and a guess of scores is told" {
