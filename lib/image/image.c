@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "image/luma.h"
 
 int image_true_width(const struct image *image) {
     return image->true_size.by ? image->true_size.width : image->width;
@@ -64,21 +65,14 @@ void image_free(struct image *image) {
     *image = (struct image){0};
 }
 
-// 16-bit fixed point, the factors adding up to one.
-static uint8_t luma(const uint8_t *rgb) {
-    return (uint8_t)((19595U * rgb[0] + 38470U * rgb[1] + 7471U * rgb[2] + 32768U) >> 16);
-}
-
 static void gray_bytes(uint8_t *pixel, size_t pixels) {
     for (size_t i = 0; i < pixels; i++)
-        pixel[i] = luma(pixel + 3 * i);
+        pixel[i] = luma_u8(pixel + 3 * i);
 }
 
 static void gray_floats(float *pixel, size_t pixels) {
-    for (size_t i = 0; i < pixels; i++) {
-        const float *rgb = pixel + 3 * i;
-        pixel[i] = 0.299f * rgb[0] + 0.587f * rgb[1] + 0.114f * rgb[2];
-    }
+    for (size_t i = 0; i < pixels; i++)
+        pixel[i] = luma_f32(pixel + 3 * i);
 }
 
 void image_gray(struct image *image) {

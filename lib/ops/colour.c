@@ -2,6 +2,7 @@
 // and results are rounded and kept within it; on floats it is 1, without bounds.
 #include "core/error.h"
 #include "image/hue.h"
+#include "image/luma.h"
 #include "image/noise.h"
 #include "ops/op.h"
 
@@ -39,15 +40,6 @@ static int invert_apply(const struct op *op, struct canvas *canvas, struct rando
 }
 
 const struct op_code op_invert = {.apply = invert_apply};
-
-// Luma of ITU-R BT.601, as in JPEG; in 16 bits behind the point for bytes.
-static int luma_u8(const uint8_t *p) {
-    return (19595 * p[0] + 38470 * p[1] + 7471 * p[2] + 32768) >> 16;
-}
-
-static float luma_f32(const float *p) {
-    return 0.299f * p[0] + 0.587f * p[1] + 0.114f * p[2];
-}
 
 // The mean over the picture: of luma when it has three channels, else of all values.
 static double mean_of(const struct image *image) {
@@ -124,19 +116,14 @@ static bool gray_shape(const struct op *op, int *width, int *height, int *channe
     return true;
 }
 
-static void gray_pixels(struct image *image, int channels) {
-    size_t n = (size_t)image->width * (size_t)image->height;
-    for (size_t i = 0; i < n; i++)
-        if (image->type == PIXEL_U8) {
-            int gray = luma_u8(image->u8 + 3 * i);
-            for (int c = 0; c < channels; c++)
-                image->u8[i * (size_t)channels + (size_t)c] = (uint8_t)gray;
-        } else {
-            float gray = luma_f32(image->f32 + 3 * i);
-            for (int c = 0; c < channels; c++)
-                image->f32[i * (size_t)channels + (size_t)c] = gray;
-        }
-    image->channels = channels;
+// Gray in all three channels.
+static void wash_out(struct image *image) {
+    size_t n = image_values(image);
+    for (size_t i = 0; i < n; i += 3)
+        if (image->type == PIXEL_U8)
+            image->u8[i] = image->u8[i + 1] = image->u8[i + 2] = luma_u8(image->u8 + i);
+        else
+            image->f32[i] = image->f32[i + 1] = image->f32[i + 2] = luma_f32(image->f32 + i);
 }
 
 static int gray_apply(const struct op *op, struct canvas *canvas, struct random *random,
@@ -149,7 +136,7 @@ static int gray_apply(const struct op *op, struct canvas *canvas, struct random 
         return error_set(err, STATUS_DATA, "gray: a picture of %d channels has no gray", channels);
     int status = canvas_settle(canvas, err);
     if (!status)
-        gray_pixels(canvas->image, gray_keeps_channels(op) ? 3 : 1);
+        (gray_keeps_channels(op) ? wash_out : image_gray)(canvas->image);
     return status;
 }
 
