@@ -5,9 +5,13 @@
 
 #include "model/net_inside.h"
 
-// No probability is believed to be less than the smallest float.
-static double log_loss(float probability) {
-    return -log(probability > 1.17549435e-38f ? (double)probability : 1.17549435e-38);
+// No probability is believed to be less than the smallest float, and none of the other kind less
+// than half of the step from 1 down to the next float: 1 stands for what is that near.
+#define LEAST 0x1p-126
+#define LEAST_OTHER 0x1p-25
+
+static double log_loss(float probability, double least) {
+    return -log((double)probability > least ? (double)probability : least);
 }
 
 // What the scores of a sample of one label are to be, and how much each counts.
@@ -80,8 +84,9 @@ static struct mixed_label label_of(const struct net *net, const int32_t *labels,
 
 // Where its target is 0 a score costs nothing, but for a one-vs-all output.
 double net_score_loss(bool one_vs_all, float score, float target) {
-    double loss = target > 0 ? (double)target * log_loss(score) : 0;
-    return one_vs_all && target < 1 ? loss + (double)(1 - target) * log_loss(1 - score) : loss;
+    double loss = target > 0 ? (double)target * log_loss(score, LEAST) : 0;
+    return one_vs_all && target < 1 ? loss + (double)(1 - target) * log_loss(1 - score, LEAST_OTHER)
+                                    : loss;
 }
 
 static double label_loss(const struct targets *t, const float *scores, int label) {

@@ -111,6 +111,29 @@ NET
     done
 }
 
+@test "an output that is sure and wrong costs what PyTorch says, but for what floats know of 1" {
+    python - <<'MAKE'
+import numpy
+numpy.save('one.npy', numpy.ones((6, 1, 1, 2), numpy.float32))
+numpy.save('labels.npy', numpy.arange(6) % 3)
+MAKE
+    local bias
+    for bias in 9 15 18 24; do
+        printf 'input 2\nlogistic units=3 init=zero bias=%s\n' "$bias" >sure.net
+        adam-worker --model sure.net --data one.npy --labels labels.npy --epochs 1 --rate 0 \
+            --threads 1 --out "$bias" -q
+        adam-eval --model "$bias" --data one.npy --labels labels.npy --json -q >figures
+        python - "$bias" <<'CHECK'
+import json, sys, torch
+sums = torch.full((6, 3), float(sys.argv[1]))
+wanted = torch.nn.BCEWithLogitsLoss(reduction='sum')(sums, torch.eye(3).repeat(2, 1)) / 6
+lines = map(json.loads, open(sys.argv[1] + '/metrics.jsonl'))
+for loss in json.load(open('figures'))['loss'], *(l['loss'] for l in lines if l['event'] == 'train'):
+    assert abs(loss - wanted) < 0.3 * wanted, (loss, wanted)
+CHECK
+    done
+}
+
 @test "several classes at once, and numbers by both losses, agree" {
     local name loss
     printf 'input 3x8x8\ndense units=30 act=tanh\n' | tee squared.net >huber.net
