@@ -14,6 +14,16 @@ setup_file() {
     [ -z "$output" ]
 }
 
+# Its names of authors are macros, where mandoc has text.
+@test "groff, with which man of most systems shows pages, loses nothing of them" {
+    need groff
+    local page
+    for page in "$ROOT"/man/*.[1-9]; do
+        run_ok groff -ww -Tutf8 -mandoc "$page"
+        [ -z "$stderr" ]
+    done
+}
+
 @test "every program has a page, with the sections that a reader looks for" {
     local program section bad=
     for program in $(programs); do
