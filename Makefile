@@ -179,8 +179,12 @@ $(BUILD)/flags: always
 	@printf '%s\n' '$(subst ','\'',$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIB_CFLAGS) $(value KERNEL_FLAGS))' >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
 
+# What a tool makes gets its name when it is whole: make may be killed at any time.
+named = @mv $@.new $@
+
 $(BUILD)/%.o: %.c $(BUILD)/flags
-	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(KERNEL_FLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(KERNEL_FLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.new $<
+	$(named)
 
 $(BUILD)/lib/%.o: private NEEDED_CFLAGS += $(LIB_CFLAGS)
 
@@ -188,7 +192,8 @@ $(ONNX_FORMAT).c $(ONNX_FORMAT).h &: $(ONNX_FOLDER)/onnx.proto $(BUILD)/flags
 	protoc-c --proto_path=$(ONNX_FOLDER) --c_out=$(@D) onnx.proto
 # Its assertions are about calls with messages of another kind, which are its own.
 $(ONNX_FORMAT).o: $(ONNX_FORMAT).c
-	$(CC) $(ALL_CPPFLAGS) -DNDEBUG $(ALL_CFLAGS) -c -o $@ $<
+	$(CC) $(ALL_CPPFLAGS) -DNDEBUG $(ALL_CFLAGS) -c -o $@.new $<
+	$(named)
 $(BUILD)/lib/onnx/%.o: private NEEDED_CPPFLAGS += -I$(BUILD)/lib/onnx
 $(patsubst %.c,$(BUILD)/%.o,$(wildcard lib/onnx/*.c)): | $(ONNX_FORMAT).h
 $(BUILD)/lib/answer/page.o: lib/answer/page.html
@@ -196,19 +201,22 @@ $(BUILD)/lib/answer/page.o: lib/answer/page.html
 # Made anew each time, so that no object of a deleted source stays in it; it only names
 # the objects.
 $(BUILD)/libadam.a: $(LIB_OBJECTS)
-	rm -f $@ && $(AR) rcsT $@ $^
+	rm -f $@.new && $(AR) rcsT $@.new $^
+	$(named)
 
 # The library for others has what lib/api needs of the rest, and shows only adam.h: the shared one
 # since all else is hidden, the static one as a single object in which that was made local.
 $(BUILD)/api/libadam.so: $(BUILD)/lib/api/adam.o lib/api/adam.map $(BUILD)/libadam.a
 	@mkdir -p $(@D)
 	$(CC) -shared -Wl,-soname,libadam.so.$(SONAME),--version-script=lib/api/adam.map,-z,defs \
-		$(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(ALL_LDLIBS)
+		$(ALL_LDFLAGS) -o $@.new $(filter %.o %.a,$^) $(ALL_LDLIBS)
+	$(named)
 $(BUILD)/api/libadam.a: $(BUILD)/lib/api/adam.o $(BUILD)/libadam.a
 	@mkdir -p $(@D)
 	$(LD) -r -o $(@D)/adam.o $^
 	objcopy --localize-hidden $(@D)/adam.o
-	rm -f $@ && $(AR) rcs $@ $(@D)/adam.o
+	rm -f $@.new && $(AR) rcs $@.new $(@D)/adam.o
+	$(named)
 $(BUILD)/api/adam.pc: lib/api/adam.pc.in always
 	@mkdir -p $(@D)
 	@sed 's,@PREFIX@,$(PREFIX),; s,@VERSION@,$(VERSION),' $< >$@
@@ -216,12 +224,14 @@ $(BUILD)/api/adam.pc: lib/api/adam.pc.in always
 $(BUILD)/cmd/%.o: private NEEDED_CPPFLAGS += -Icmd
 # A program's main() is cmd/NAME.c; what it is split into lies in the folder cmd/NAME/.
 $(BUILD)/adam-%: $(BUILD)/cmd/adam-%.o $(BUILD)/libadam.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libadam.a $(ALL_LDLIBS)
+	$(CC) $(ALL_LDFLAGS) -o $@.new $(filter %.o,$^) $(BUILD)/libadam.a $(ALL_LDLIBS)
+	$(named)
 $(foreach p,$(PROGRAMS),$(eval $(BUILD)/$(p): $(patsubst %.c,$(BUILD)/%.o,$(wildcard cmd/$(p)/*.c))))
 
 $(BUILD)/tests/fuzz/%: private NEEDED_LDFLAGS += -fsanitize=fuzzer
 $(BUILD)/tests/%: $(BUILD)/tests/%.o $(BUILD)/libadam.a
-	$(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(BUILD)/libadam.a $(ALL_LDLIBS)
+	$(CC) $(ALL_LDFLAGS) -o $@.new $(filter %.o,$^) $(BUILD)/libadam.a $(ALL_LDLIBS)
+	$(named)
 
 $(SIM) $(BUILD)/tests/unit/test_simulation: $(SIM_OBJECTS)
 

@@ -113,3 +113,43 @@ nothing_found() {
     [ -s compile ]
     [ -s linking ]
 }
+
+# make of these targets, with a library of a single object. Programs are linked all the same.
+make_little() {
+    env -u MAKEFLAGS make -s -C "$ROOT" CC=gcc AR=gcc-ar LDFLAGS=-Wl,--unresolved-symbols=ignore-all \
+        BUILD="$BATS_TEST_TMPDIR" LIB_OBJECTS="$BATS_TEST_TMPDIR/lib/core/words.o" "${@/#/$BATS_TEST_TMPDIR/}"
+}
+export -f make_little
+
+# The command $1, making $2 of the others, has written half of it when it and make are killed: the next
+# make makes it anew.
+check_killed() {
+    local tool=$1 target=$2
+    shift 2
+    make_little flags "$@"
+    mkdir -p bin
+    cat >"bin/$tool" <<END
+#!/bin/bash
+if [ "\$1" = -dumpmachine ]; then exec $(command -v "$tool") "\$@"; fi
+while [[ \$1 != -o && \$1 != rc* ]]; do shift; done
+printf half >"\$2"
+kill -KILL 0
+END
+    chmod +x "bin/$tool"
+    run env PATH="$PWD/bin:$PATH" setsid -w bash -c 'make_little "$1"' killed "$target"
+    [ "$status" -eq 137 ]
+    rm "bin/$tool"
+    run_ok make_little "$target"
+    [ -s "$target" ]
+    ! grep -qx half "$target"
+}
+
+@test "a make that is killed leaves nothing that is half made" {
+    cd "$BATS_TEST_TMPDIR"
+    export ROOT
+    check_killed gcc lib/core/words.o
+    check_killed gcc-ar libadam.a lib/core/words.o
+    check_killed gcc adam-ps libadam.a cmd/adam-ps.o
+    rm api/libadam.a 2>/dev/null || true
+    check_killed gcc-ar api/libadam.a libadam.a lib/api/adam.o
+}
