@@ -256,6 +256,19 @@ static uint64_t pull(struct cluster *cluster, uint32_t index, uint64_t epoch, fl
     return version;
 }
 
+// Bytes on the wire, as the one to which so many pushes came has them.
+static uint64_t sent_by_primary(struct cluster *cluster, uint64_t pushes) {
+    struct controller *c = &cluster->controller;
+    for (uint64_t heard = atomic_load(&c->heartbeats) + 1;; heard++) {
+        controller_await(c, &c->heartbeats, heard);
+        pthread_mutex_lock(&c->lock);
+        const struct proto_heartbeat figures = c->figures->message.heartbeat;
+        pthread_mutex_unlock(&c->lock);
+        if (figures.pushes == pushes)
+            return figures.sent;
+    }
+}
+
 // --- tests --------------------------------------------------------------------------------
 
 static const char replicated[] = "optimizer=momentum\nmomentum=0.9\nrate=0.1\nprotocol=async\n"
@@ -291,6 +304,15 @@ static void test_takeover(struct tap *tap, const char *folder) {
         server_stop(&cluster->servers[0]);
         place(cluster, 3, 3, PROTO_NOBODY, PROTO_NOBODY);
         CHECK_INT(tap, pull(cluster, 2, 3, 6), 3);
+        cluster_close(cluster);
+    });
+    TEST(tap, "what it sends to its copies is among the bytes that it tells of", {
+        struct cluster *cluster = cluster_open(tap, folder, replicated);
+        place(cluster, 1, 1, 2, PROTO_NOBODY);
+        store(cluster, 0, 1, 1);
+        for (uint64_t i = 1; i <= 3; i++) // the copy had the second when the third came
+            push(cluster, 0, 1, i, 1);
+        CHECK(tap, sent_by_primary(cluster, 3) > 2 * sizeof cluster->numbers);
         cluster_close(cluster);
     });
     TEST(tap, "with ack=memory the copies follow", {

@@ -81,6 +81,17 @@ static uint64_t refused_requests(const struct parameter_server *server,
     return sum;
 }
 
+// Bytes on the wire so far, of all links: of those to other servers once it serves.
+static void count_traffic(const struct parameter_server *server, bool serves, uint64_t *received,
+                          uint64_t *sent) {
+    uint64_t more_received = 0, more_sent = 0;
+    paths_traffic(server->paths, received, sent);
+    if (serves)
+        replicator_traffic(server->replicator, &more_received, &more_sent);
+    *received += more_received;
+    *sent += more_sent;
+}
+
 // Any thread may ask.
 static void fill_figures(void *self, struct proto_heartbeat *figures) {
     struct parameter_server *server = self;
@@ -107,7 +118,7 @@ static void fill_figures(void *self, struct proto_heartbeat *figures) {
     figures->pulls = now.pulls;
     figures->behind = now.behind;
     figures->refused = refused_requests(server, &now);
-    paths_traffic(server->paths, &figures->received, &figures->sent);
+    count_traffic(server, has_model, &figures->received, &figures->sent);
 }
 
 #define COPY_FIGURE(KIND, name, limit, text) member->name = figures.name;
@@ -171,7 +182,7 @@ static void report_figures(struct parameter_server *server, double time) {
         return;
     ps_figures(server->ps, &reading.figures);
     const struct ps_figures *now = &reading.figures, *then = &before->figures;
-    paths_traffic(server->paths, &received, &sent);
+    count_traffic(server, true, &received, &sent);
     json_t *fields = json_object();
     json_put(&fields, "name", json_text(server->o->name));
     put_count(&fields, "step", now->version);
@@ -723,8 +734,8 @@ static void end_server(void *self, int status, const struct error *err) {
     server->ps = NULL;
     pthread_mutex_unlock(&server->lock);
     ps_close(ps);
-    replicator_free(server->replicator);
     serving_leave(server->member, status, err);
+    replicator_free(server->replicator); // nobody asks for its figures any more
     paths_free(server->paths);
     kept_drop(server->run);
     kept_drop(server->routes);

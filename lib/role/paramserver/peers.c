@@ -124,9 +124,13 @@ int peers_set(struct peers *peers, const struct proto_list *servers, struct erro
 
 void peers_close(struct peers *peers) {
     const struct proto_list nobody = {0};
+    if (peers)
+        peers_set(peers, &nobody, NULL);
+}
+
+void peers_free(struct peers *peers) {
     if (!peers)
         return;
-    peers_set(peers, &nobody, NULL);
     pthread_mutex_destroy(&peers->lock);
     free(peers->others);
     free(peers);

@@ -1,8 +1,8 @@
 // The other parameter servers, as one of them sees them: links to their replication addresses,
 // by the numbers of members. Messages that find no link are lost, as replica/ allows.
 //
-// Threads: peers_set and peers_close belong to the owner; the others may be called by any thread,
-// and do not wait.
+// Threads: peers_set, peers_close and peers_free belong to the owner; the others may be called by
+// any thread, and do not wait.
 #ifndef ADAM_ROLE_PARAMSERVER_PEERS_H
 #define ADAM_ROLE_PARAMSERVER_PEERS_H
 
@@ -23,7 +23,9 @@ struct peers_options { // texts belong to the caller
 };
 
 int peers_open(struct peers **out, const struct peers_options *options, struct error *err);
-void peers_close(struct peers *peers); // NULL: nothing
+// Ends all links; what is known of them stays until peers_free. NULL: nothing.
+void peers_close(struct peers *peers);
+void peers_free(struct peers *peers); // closed; NULL: nothing
 
 // The servers that there are: dials the new ones, and ends the links of those that are no more. May
 // wait for a second.

@@ -341,6 +341,10 @@ int replicator_open(struct replicator **out, const struct replicator_options *op
     return status;
 }
 
+void replicator_traffic(struct replicator *r, uint64_t *received, uint64_t *sent) {
+    peers_traffic(r->peers, received, sent);
+}
+
 void replicator_close(struct replicator *r) {
     if (!r)
         return;
@@ -359,6 +363,7 @@ void replicator_free(struct replicator *r) {
     request_queue_close(&r->inbox);
     replicator_forget_kept(r);
     replicator_forget_early(r);
+    peers_free(r->peers);
     kept_drop(r->places);
     kept_drop(r->members);
     pool_free(&r->place.pool);

@@ -67,6 +67,9 @@ void replicator_hear(struct replicator *replicator, struct link *link, uint64_t 
                      uint64_t request, uint16_t type, const union proto_message *message,
                      struct buffer *payload);
 
+// Bytes on the wire so far, on the links to other servers that this one dialled. Any thread.
+void replicator_traffic(struct replicator *replicator, uint64_t *received, uint64_t *sent);
+
 // ps_copies.applied
 void replicator_applied(struct replicator *replicator, uint32_t shard);
 
