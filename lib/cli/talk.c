@@ -49,8 +49,18 @@ void talk_begin(void) {
     signal(SIGXFSZ, SIG_IGN);
 }
 
+bool talk_is_terminal(void) {
+    const char *term = getenv("TERM");
+    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+static bool has_colour(void) {
+    const char *no = getenv("NO_COLOR");
+    return talk_is_terminal() && !(no && *no);
+}
+
 int talk_error(const char *program, const struct error *err) {
-    bool colour = talk_colour();
+    bool colour = has_colour();
     char text[TEXT];
     printable_lines(text, sizeof text, err->text, strlen(err->text));
     if (names_a_place(text))
@@ -108,16 +118,6 @@ int talk_refuse_terminal(const char *path, struct error *err) {
         return STATUS_OK;
     return error_set(err, STATUS_USAGE,
                      "refusing to write binary data to a terminal; redirect it or name a file");
-}
-
-bool talk_is_terminal(void) {
-    const char *term = getenv("TERM");
-    return isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
-}
-
-bool talk_colour(void) {
-    const char *no = getenv("NO_COLOR");
-    return talk_is_terminal() && !(no && *no);
 }
 
 // A signal handler has no argument but the signal's number, so what it tells

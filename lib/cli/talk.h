@@ -41,7 +41,6 @@ bool talk_stop(void *self);
 void talk_say(void *self, const char *text);
 
 bool talk_is_terminal(void); // stderr is one, and TERM is not dumb
-bool talk_colour(void);      // that, and NO_COLOR is not set
 
 // SIGTERM and SIGINT: the first sets the flag that stop_requested() reads, a
 // second one ends the process at once. Long-running programs ignore SIGPIPE,

@@ -203,7 +203,8 @@ static void add_option(struct words *out, const char *name, const char *value) {
     words_add(out, value);
 }
 
-void launch_secrets(const struct launch *launch, struct words *out) {
+// The options of its connections.
+static void add_secrets(const struct launch *launch, struct words *out) {
     add_option(out, "--keys", launch->keys);
     if (launch->insecure)
         words_add(out, "--insecure");
@@ -212,7 +213,7 @@ void launch_secrets(const struct launch *launch, struct words *out) {
 void launch_down(const struct launch *launch, struct words *out) {
     words_add(out, "adam-ctl");
     words_add(out, "down");
-    launch_secrets(launch, out);
+    add_secrets(launch, out);
     words_add(out, launch->folder);
 }
 
@@ -244,7 +245,7 @@ static void add_controller(const struct launch *launch, struct words *out) {
     add_option(out, "--quorum", launch->quorum);
     words_add(out, "--port-file");
     words_format(out, "%s/" LAUNCH_PORT_FILE, launch->folder);
-    launch_secrets(launch, out);
+    add_secrets(launch, out);
     if (launch->resume && !launch->revive)
         add_option(out, "--resume", launch->folder);
     if (launch->quorum)
@@ -267,7 +268,7 @@ static void add_member_options(const struct launch *launch, enum proto_role role
     words_format(out, "%s-%c", launch_short(role), LAUNCH_NUMBER);
     if (role != PROTO_ROLE_WORKER)
         add_option(out, "--listen", launch->member);
-    launch_secrets(launch, out);
+    add_secrets(launch, out);
 }
 
 static void add_data_server(const struct launch *launch, struct words *out) {

@@ -102,8 +102,6 @@ const char *launch_short(enum proto_role role);
 void launch_command(const struct launch *launch, enum proto_role role, struct words *out);
 // The command by which a person ends the run.
 void launch_down(const struct launch *launch, struct words *out);
-// The options of its connections.
-void launch_secrets(const struct launch *launch, struct words *out);
 // The command of one process.
 void launch_process(const struct launch *launch, enum proto_role role, int number, const char *host,
                     struct words *out);

@@ -44,7 +44,8 @@ struct convolution layer_convolution(const struct layer *layer) {
     return (struct convolution){layer_window(layer), layer->maps, layer->groups};
 }
 
-int window_out(int size, int kernel, int stride, int pad, enum rounding round) {
+// Output side of `size` input pixels; 0 when the kernel does not fit.
+static int window_out(int size, int kernel, int stride, int pad, enum rounding round) {
     int room = size + 2 * pad - kernel;
     if (room < 0)
         return 0;

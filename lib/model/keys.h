@@ -27,9 +27,6 @@ extern const char *const act_names[], *const rounding_names[], *const size_names
 struct window layer_window(const struct layer *layer);
 struct convolution layer_convolution(const struct layer *layer);
 
-// Output side of `size` input pixels; 0 when the kernel does not fit.
-int window_out(int size, int kernel, int stride, int pad, enum rounding round);
-
 // Sets out.h and out.w from in, kernel, stride, pad, round; false with *misfit.
 bool window_shape(struct layer *layer, const char *key, struct misfit *misfit);
 

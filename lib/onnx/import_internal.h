@@ -192,7 +192,6 @@ void import_gives_layer(struct importing *im, const Onnx__NodeProto *node,
 // The node gives what it takes.
 void import_gives_same(struct importing *im, const Onnx__NodeProto *node,
                        const struct value *value);
-struct draft *import_draft_of(struct importing *im, const struct value *value);
 struct shape import_out(const struct importing *im, const struct value *value);
 
 typedef int importer(struct importing *im, const Onnx__NodeProto *node, struct error *err);

@@ -54,10 +54,6 @@ void import_gives_same(struct importing *im, const Onnx__NodeProto *node,
     *result = same;
 }
 
-struct draft *import_draft_of(struct importing *im, const struct value *value) {
-    return &im->drafts[value->layer];
-}
-
 struct shape import_out(const struct importing *im, const struct value *value) {
     return im->drafts[value->layer].out;
 }

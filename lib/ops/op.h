@@ -73,9 +73,6 @@ struct canvas {
     struct point_op point;
 };
 
-// Releases what its values own.
-void op_free(struct op *op);
-
 struct ops_scratch {
     struct image spare;
     float *field; // displacements

@@ -407,6 +407,12 @@ static int append_op(struct ops *ops, const struct op *op, struct error *err) {
     return STATUS_OK;
 }
 
+// What its values own.
+static void op_free(struct op *op) {
+    for (int i = 0; i < OP_VALUES_MOST; i++)
+        image_free(&op->values[i].image);
+}
+
 static int parse_chain(const struct parser *parser, struct ops *ops, unsigned flags) {
     const char *at = parser->text;
     for (;;) {
@@ -449,11 +455,6 @@ int ops_parse(struct ops **out, const char *text, unsigned flags, size_t *offset
     }
     *out = ops;
     return STATUS_OK;
-}
-
-void op_free(struct op *op) {
-    for (int i = 0; i < OP_VALUES_MOST; i++)
-        image_free(&op->values[i].image);
 }
 
 void ops_free(struct ops *ops) {

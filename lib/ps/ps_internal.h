@@ -186,7 +186,6 @@ uint32_t subrequest_place(const struct subrequest *sub);
 uint64_t subrequest_behind(const struct shard *shard, const struct subrequest *sub,
                            uint64_t version, uint64_t now);
 
-void subrequests_add(struct shard *shard, struct subrequest *sub);
 void subrequests_remove(struct shard *shard, struct subrequest *sub);
 
 // Its weights have changed, under the present epoch.

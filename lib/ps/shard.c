@@ -74,7 +74,7 @@ static struct subrequest *take_queue(struct shard *shard) {
 
 // --- lists ------------------------------------------------------------------------------
 
-void subrequests_add(struct shard *shard, struct subrequest *sub) {
+static void subrequests_add(struct shard *shard, struct subrequest *sub) {
     sub->next = NULL;
     sub->previous = shard->subrequests_last;
     *(shard->subrequests_last ? &shard->subrequests_last->next : &shard->subrequests) = sub;

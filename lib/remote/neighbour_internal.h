@@ -120,7 +120,6 @@ void neighbour_closed(void *context, struct link *link, const char *why);
 void *neighbour_dial_thread(void *self);
 
 // neighbour_wire.c
-size_t neighbour_slot(const struct neighbour_links *links, int place, int exchange, bool back);
 void neighbour_wire_open(struct neighbour_end *end, struct neighbour_links *links, int place);
 void neighbour_hear_piece(struct neighbour_peer *peer, uint64_t request,
                           const struct proto_exchange *message, struct buffer *payload);

@@ -4,7 +4,7 @@
 
 #include "remote/neighbour_internal.h"
 
-size_t neighbour_slot(const struct neighbour_links *links, int place, int exchange, bool back) {
+static size_t slot_of(const struct neighbour_links *links, int place, int exchange, bool back) {
     return ((size_t)place * (size_t)links->replica.exchanges + (size_t)exchange) * 2 + back;
 }
 
@@ -15,13 +15,13 @@ static struct neighbour_peer *peer_at(const struct neighbour_end *end, int parti
 static struct outgoing *outgoing_at(const struct neighbour_end *end, int exchange,
                                     enum net_pass pass, int to) {
     return &peer_at(end, to)
-                ->outgoing[neighbour_slot(end->links, end->place, exchange, pass == NET_BACKWARD)];
+                ->outgoing[slot_of(end->links, end->place, exchange, pass == NET_BACKWARD)];
 }
 
 static struct incoming *incoming_at(const struct neighbour_end *end, int exchange,
                                     enum net_pass pass, int from) {
     return &peer_at(end, from)
-                ->incoming[neighbour_slot(end->links, end->place, exchange, pass == NET_BACKWARD)];
+                ->incoming[slot_of(end->links, end->place, exchange, pass == NET_BACKWARD)];
 }
 
 // --- out ------------------------------------------------------------------------------------
@@ -122,8 +122,8 @@ void neighbour_hear_piece(struct neighbour_peer *peer, uint64_t request,
         neighbour_lose(links, peer, "it sent a piece of no pass");
         return;
     }
-    struct incoming *piece = &peer->incoming[neighbour_slot(links, (int)message->place,
-                                                            (int)message->exchange, message->back)];
+    struct incoming *piece =
+        &peer->incoming[slot_of(links, (int)message->place, (int)message->exchange, message->back)];
     if (atomic_load(&piece->payload)) {
         neighbour_lose(links, peer, "it sent a piece before the one before was read");
         return;

@@ -402,7 +402,8 @@ static bool is_line(const char *value) {
     return !*value && length;
 }
 
-int settings_set(struct settings *settings, const char *key, const char *value, struct error *err) {
+static int set_key(struct settings *settings, const char *key, const char *value,
+                   struct error *err) {
     const struct row *row = find_row(key);
     if (!row)
         return refuse_unknown_key(key, err);
@@ -420,7 +421,7 @@ int settings_choose(struct settings *settings, const char *key, const char *valu
     if (row && row->use & OWN)
         return error_set(err, STATUS_USAGE, "%s is no choice of yours: the run keeps it itself",
                          key);
-    int status = settings_set(settings, key, value, err);
+    int status = set_key(settings, key, value, err);
     if (status || !(row->use & SOME) || value_of(settings, row).count)
         return status;
     struct row some = *row;
@@ -474,7 +475,7 @@ static int parse_line(struct settings *settings, char *line, struct error *err) 
     if (!equals)
         return error_set(err, STATUS_USAGE, "'%.100s' is not KEY=VALUE", line);
     *equals = 0;
-    return settings_set(settings, line, equals + 1, err);
+    return set_key(settings, line, equals + 1, err);
 }
 
 int settings_parse(struct settings *settings, char *text, struct error *err) {

@@ -92,11 +92,9 @@ enum { SETTINGS_EPOCHS = 10 };      // where nothing is said
 #define SETTINGS_EPSILON 1e-8 // of rules that have one, where nothing is said
 void settings_default(struct settings *settings);
 
-// Sets one key of a run of many processes from text, which must outlive the settings.
-// STATUS_USAGE: no such key, with the nearest one, or a value that it cannot have.
-int settings_set(struct settings *settings, const char *key, const char *value, struct error *err);
-// The same for a person: what a run keeps by itself is refused, and a number where 0 only means
-// that nobody has chosen.
+// Sets one key of a run of many processes, as a person chooses it, from text, which must outlive
+// the settings. STATUS_USAGE: no such key, with the nearest one; a value that it cannot have; what
+// a run keeps by itself, and a number where 0 only means that nobody has chosen.
 int settings_choose(struct settings *settings, const char *key, const char *value,
                     struct error *err);
 // Lines KEY=VALUE, all of them that have a value, to be freed with free(); NULL when out of

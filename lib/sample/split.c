@@ -59,7 +59,8 @@ uint64_t split_place(const struct split *split, int part, uint64_t key) {
     return hash_mix(hash_bytes(name, strlen(name)), key);
 }
 
-double split_share(const struct split *split, int part) {
+// Its share of what the parts before it leave, 0..1.
+static double share_of_rest(const struct split *split, int part) {
     double left = 1;
     for (int i = 1; i < part; i++)
         left -= split->parts[i].share;
@@ -69,7 +70,7 @@ double split_share(const struct split *split, int part) {
 int split_of(const struct split *split, const char *key) {
     uint64_t hash = split->count > 1 ? split_key(key) : 0;
     for (int part = 1; part < split->count; part++)
-        if ((double)(split_place(split, part, hash) >> 11) * 0x1p-53 < split_share(split, part))
+        if ((double)(split_place(split, part, hash) >> 11) * 0x1p-53 < share_of_rest(split, part))
             return part;
     return 0;
 }

@@ -30,12 +30,10 @@ int split_parse(struct split *split, const char *text, struct error *err);
 
 int split_of(const struct split *split, const char *key);
 
-// The same by pieces: the hash of a key, and where it is in the draw of part 1, 2...; the
-// part takes those below split_share.
+// The same by pieces: the hash of a key, and its place in the draw of part 1, 2..., which takes the
+// lowest of those that the parts before it leave.
 uint64_t split_key(const char *key);
 uint64_t split_place(const struct split *split, int part, uint64_t key);
-// Its share of what the parts before it leave, 0..1.
-double split_share(const struct split *split, int part);
 
 // The name of the file for a part: each '{split}' in `path` is replaced by the part's
 // name; without it part 0 is `path` itself, and the others get "-NAME" in front

@@ -148,10 +148,6 @@ uint64_t targets_rows(const struct targets *targets) {
     return targets->rows;
 }
 
-bool targets_ordered(const struct targets *targets) {
-    return !targets->keys;
-}
-
 int targets_check_count(const struct targets *targets, uint64_t samples, struct error *err) {
     if (targets->keys || targets->rows == samples)
         return STATUS_OK;

@@ -27,8 +27,6 @@ void targets_close(struct targets *targets); // accepts NULL
 // Numbers of a sample, and rows of samples.
 int targets_width(const struct targets *targets);
 uint64_t targets_rows(const struct targets *targets);
-// Whether rows belong to samples by their order, so that there must be as many.
-bool targets_ordered(const struct targets *targets);
 // STATUS_DATA unless there are as many rows as samples, where rows are in their order.
 int targets_check_count(const struct targets *targets, uint64_t samples, struct error *err);
 

@@ -38,9 +38,7 @@ struct tally {
 
 // STATUS_IO: out of memory, as for tally_confusion. Free with tally_free.
 int tally_init(struct tally *tally, int classes, struct error *err);
-// The same for samples that have targets. FIGURE_MAP or FIGURE_R2.
-int tally_init_targets(struct tally *tally, int outputs, enum figure figure, struct error *err);
-// One or the other, for a model and samples that have so many targets (0: labels).
+// The same for a model and samples that have so many targets (0: labels).
 int tally_open(struct tally *tally, const struct model *model, int targets, struct error *err);
 // Starts counting the confusion matrix.
 int tally_confusion(struct tally *tally, struct error *err);

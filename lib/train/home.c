@@ -26,8 +26,9 @@ void home_average(const struct home_config *config, uint64_t clock, unsigned upd
     optimizer_average(&rule, config->kernels, config->parameters, config->state, first, n, updates);
 }
 
-enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
-                         int batch) {
+// By default.
+static enum home_kind best_home(const struct model *model, const struct optimizer *optimizer,
+                                int threads, int batch) {
     if (home_copies_pay(model, threads, batch))
         return HOME_COPIES;
     return home_joins(model, optimizer, threads, batch) ? HOME_JOINED : HOME_SHARED;
@@ -35,7 +36,7 @@ enum home_kind home_best(const struct model *model, const struct optimizer *opti
 
 int home_choose(enum home_kind *kind, const struct settings *settings, const struct model *model,
                 const struct optimizer *optimizer, int threads, struct error *err) {
-    *kind = home_best(model, optimizer, threads, (int)settings->batch);
+    *kind = best_home(model, optimizer, threads, (int)settings->batch);
     if (!settings->home)
         return STATUS_OK;
     if (settings->sync)
@@ -75,6 +76,6 @@ int home_open(struct home **out, enum home_kind kind, const struct home_config *
 
 int home_for_threads(struct home **out, const struct home_config *config, struct error *err) {
     enum home_kind best =
-        home_best(config->model, config->optimizer, config->threads, config->batch);
+        best_home(config->model, config->optimizer, config->threads, config->batch);
     return home_open(out, best, config, err);
 }

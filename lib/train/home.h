@@ -131,11 +131,9 @@ int home_joined_check(const struct model *model, const struct optimizer *optimiz
 int home_partitions(struct home **out, const struct home_config *config, const struct cut *cut,
                     struct error *err);
 
-// The home of asynchronous threads by default: copies where home_copies_pay; else joined where
-// home_joins; else shared, which is home_local.
-enum home_kind home_best(const struct model *model, const struct optimizer *optimizer, int threads,
-                         int batch);
-// The home that the settings name, or else the best one. STATUS_USAGE: it is not possible.
+// The home of asynchronous threads that the settings name. STATUS_USAGE: it is not possible. Where
+// they name none: copies where home_copies_pay; else joined where home_joins; else shared, which is
+// home_local.
 int home_choose(enum home_kind *kind, const struct settings *settings, const struct model *model,
                 const struct optimizer *optimizer, int threads, struct error *err);
 // "2 threads, each on a copy of the weights, merged every 32 samples (--home copies)". Returns

@@ -9,7 +9,8 @@
 
 // --- beginning ----------------------------------------------------------------------------
 
-int tally_init_targets(struct tally *tally, int outputs, enum figure figure, struct error *err) {
+// Of FIGURE_MAP or FIGURE_R2.
+static int init_targets(struct tally *tally, int outputs, enum figure figure, struct error *err) {
     *tally = (struct tally){.figure = figure, .classes = outputs};
     tally->outputs = mem_zeroed((size_t)outputs, sizeof *tally->outputs);
     return tally->outputs ? STATUS_OK : error_nomem(err);
@@ -19,7 +20,7 @@ int tally_open(struct tally *tally, const struct model *model, int targets, stru
     if (targets == 0)
         return tally_init(tally, model_classes(model), err);
     enum figure figure = model_goal(model) == GOAL_CLASSES ? FIGURE_MAP : FIGURE_R2;
-    return tally_init_targets(tally, model_classes(model), figure, err);
+    return init_targets(tally, model_classes(model), figure, err);
 }
 
 // --- samples ------------------------------------------------------------------------------

@@ -141,6 +141,22 @@ on_objects() {
         END { for (file in wanted) print file ": no guard " wanted[file] }' "${headers[@]}")"
 }
 
+# Of libadam others are the users; names of kernels are made by macros. A header's own macros and inline functions use what it declares.
+@test "what a header shows another file uses: a program, a test or another part of the library" {
+    on_objects nm -A -g --defined-only | sed -nE 's/\.o:[0-9a-f]+ T / /p' |
+        grep -v -e '^lib/api/' -e '^lib/kernels/' -e 'onnx\.pb-c' >"$BATS_TEST_TMPDIR/defined"
+    [ "$(wc -l <"$BATS_TEST_TMPDIR/defined")" -gt 100 ]
+    grep -rowE '[a-z][a-z0-9_]+' --include='*.[ch]' lib cmd tests >"$BATS_TEST_TMPDIR/words"
+    nothing "$(awk -F '[: ]' '
+        FILENAME ~ /defined$/ { home[$2] = $1 ".c"; next }
+        !($2 in home) { next }
+        $1 ~ /_internal\.h$/ { inside[$2] }
+        $1 ~ /\.h$/ && $1 !~ /^tests/ && ++shown[$2] < 2 { next }
+        $1 != home[$2] { used[$2] }
+        END { for (name in home) if (!(name in used) && !(name in inside)) print home[name] ": " name }' \
+        "$BATS_TEST_TMPDIR/defined" "$BATS_TEST_TMPDIR/words")"
+}
+
 @test "only cmd/ and lib/cli print, and nothing in lib/ ends the process" {
     local ends='_*exit|_Exit|quick_exit|abort|__assert_fail|errx?'
     local prints='(__)?v?printf(_chk)?|puts|putchar|perror|stdout|stderr|vwarnx?|warnx?'

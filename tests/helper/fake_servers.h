@@ -79,7 +79,7 @@ struct fake {
     uint32_t collected[FAKE_SHARDS];
     double gathered[FAKE_SHARDS]; // samples
     float *sum;
-    uint64_t late_samples, factor_samples, delta_samples; // the last: of shard 0
+    uint64_t factor_samples, delta_samples; // the last: of shard 0
     int pushes, pulls, repeated, unchanged, stale, broken, factors;
 };
 

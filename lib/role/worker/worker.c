@@ -31,7 +31,8 @@ static void say_line(void *self, const char *text) {
     worker_say(self, text);
 }
 
-void worker_end(struct worker *worker, enum worker_end end) {
+// It ends, for this reason unless it does already; any thread.
+static void end_for(struct worker *worker, enum worker_end end) {
     int none = WORKER_GOES_ON;
     atomic_compare_exchange_strong(&worker->end, &none, end);
 }
@@ -41,7 +42,7 @@ void worker_fail(struct worker *worker, const struct error *why) {
     if (!worker->failure.status)
         worker->failure = *why;
     pthread_mutex_unlock(&worker->lock);
-    worker_end(worker, WORKER_FAILED);
+    end_for(worker, WORKER_FAILED);
 }
 
 bool worker_is_ending(struct worker *worker) {
@@ -74,9 +75,9 @@ static void take_orders(struct worker *worker) {
     struct member_order order;
     struct error err = {0};
     if (hooks->wish && hooks->wish(hooks->self) == TRAINER_STOP)
-        worker_end(worker, WORKER_STOPPED);
+        end_for(worker, WORKER_STOPPED);
     if (member_take_order(worker->member, &order) && order.order == PROTO_ORDER_STOP)
-        worker_end(worker, WORKER_OVER);
+        end_for(worker, WORKER_OVER);
     if (member_status(worker->member, &err))
         worker_fail(worker, &err);
     if (worker->data && supply_status(data_client_supply(worker->data), &err))
@@ -146,7 +147,7 @@ int worker_wait_more(struct worker *worker, const char *before, struct error *er
     if (!status && hooks->wish && hooks->wish(hooks->self) == TRAINER_STOP)
         status = error_set(err, STATUS_STOPPED, "stopped before %s", before);
     if (!status && member_take_order(worker->member, &order) && order.order == PROTO_ORDER_STOP)
-        worker_end(worker, WORKER_OVER);
+        end_for(worker, WORKER_OVER);
     return status;
 }
 

@@ -67,15 +67,13 @@ struct worker {
     char waits_for[PROTO_ADDRESS_MAX];
     char told[PROTO_ADDRESS_MAX]; // the member's thread's: what the last heartbeat says of it
     // The owner's.
-    uint64_t refused_before;   // pushes that were refused in sessions before this one
-    double begun, reported_at; // clock_seconds: training began; the last line of metrics
+    uint64_t refused_before; // pushes that were refused in sessions before this one
+    double begun;            // clock_seconds: training began
     struct worker_report reported;
     struct trainer_progress progress;
 };
 
 void worker_say(struct worker *worker, const char *text);
-// It ends, for this reason unless it does already; any thread.
-void worker_end(struct worker *worker, enum worker_end end);
 void worker_fail(struct worker *worker, const struct error *why);
 bool worker_is_ending(struct worker *worker);
 // Looked at in turns of a wait, before there is a watching thread: STATUS_OK unless the member has
@@ -87,7 +85,6 @@ int worker_wait_more(struct worker *worker, const char *before, struct error *er
 int worker_open_replica(struct worker *worker, struct error *err);
 // After all that uses it.
 void worker_close_replica(struct worker *worker);
-bool worker_is_cut(const struct worker *worker);
 bool worker_leads(const struct worker *worker);                // it takes the samples
 const struct model *worker_model(const struct worker *worker); // what of it is trained here
 // By the watching thread: it fails when one of the others is lost.

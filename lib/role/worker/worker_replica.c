@@ -8,7 +8,7 @@
 #define SILENCE 10.0   // "A wait says whom it waits for: after 10 s"
 #define LOST_GRACE 2.0 // seconds in which the controller may say that the run is over
 
-bool worker_is_cut(const struct worker *worker) {
+static bool is_cut(const struct worker *worker) {
     return worker->settings.partitions > 1;
 }
 
@@ -123,7 +123,7 @@ static int await_replica(struct worker *worker, struct error *err) {
 int worker_open_replica(struct worker *worker, struct error *err) {
     struct member_identity identity = {0};
     int partitions = (int)worker->settings.partitions;
-    if (!worker_is_cut(worker))
+    if (!is_cut(worker))
         return STATUS_OK;
     member_identity(worker->member, &identity);
     if (!worker->links || identity.partition >= (uint32_t)partitions)
@@ -164,7 +164,7 @@ void worker_watch_replica(struct worker *worker) {
 
 // The first one ends when what is in flight has landed, and the others when it has left.
 bool worker_may_pause(struct worker *worker) {
-    if (!worker_is_cut(worker) || worker_leads(worker) || atomic_load(&worker->end) != WORKER_OVER)
+    if (!is_cut(worker) || worker_leads(worker) || atomic_load(&worker->end) != WORKER_OVER)
         return true;
     return neighbour_links_status(worker->links, NULL) != STATUS_OK;
 }
