@@ -17,7 +17,8 @@
 #   make libadam         the library for other programs, shared and static (adam(3))
 #   make install         programs, libadam, manuals and completions below DESTDIR/PREFIX
 #   make uninstall       remove what make install put there
-#   make deb             a Debian package, in build/deb
+#   make deb             a Debian package, in build/deb, whose maintainer you are (or DEBFULLNAME and
+#                        DEBEMAIL)
 #   make completions     write completions/ anew from the programs' own tables
 #   make deps test-deps  only install what building or testing needs (Debian); asks before it
 #                        uses sudo, unless YES=1

@@ -2,18 +2,28 @@
 # A Debian package of what is installed below STAGE/debian/adam with the prefix /usr, as
 # STAGE/adam_VERSION_ARCHITECTURE.deb: make deb.
 #
+# Its maintainer is who makes it, as Debian's own tools name them: $DEBFULLNAME and $DEBEMAIL.
+#
 #   package.sh STAGE VERSION
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 version=$2
+maintainer="${DEBFULLNAME:-$(id -un)} <${DEBEMAIL:-$(id -un)@$(uname -n)}>"
 cd "$1"
 root=debian/adam
 doc=$root/usr/share/doc/adam
 
-cp "$here/control" debian/control
+fill() {
+    maintainer=$maintainer awk '{
+        at = index($0, "@MAINTAINER@")
+        print at ? substr($0, 1, at - 1) ENVIRON["maintainer"] substr($0, at + 12) : $0
+    }' "$1"
+}
+
+fill "$here/control" >debian/control
 # One entry, whatever the version is.
-sed "1s/([^)]*)/($version)/" "$here/changelog" >debian/changelog
+fill "$here/changelog" | sed "1s/([^)]*)/($version)/" >debian/changelog
 install -D -m 644 "$here/copyright" "$doc/copyright"
 gzip -9nc debian/changelog >"$doc/changelog.gz"
 find "$root/usr/share/man" -type f -exec gzip -9n {} +

@@ -8,7 +8,8 @@ load ../helper/programs
 
 setup_file() {
     if [ -n "${SAN:-}" ] || ! command -v dpkg-shlibdeps >/dev/null; then return; fi
-    make -s -C "$ROOT" deb BUILD="${BUILD#"$ROOT/"}" >"$BATS_FILE_TMPDIR/said"
+    DEBFULLNAME="Ann O'Hara" DEBEMAIL=ann@debian.org \
+        make -s -C "$ROOT" deb BUILD="${BUILD#"$ROOT/"}" >"$BATS_FILE_TMPDIR/said"
 }
 
 setup() {
@@ -27,6 +28,18 @@ setup() {
     [ "$(dpkg-deb -f "$package" Version)" = "$(adam-ctl --version | awk '{ print $2; exit }')" ]
     run_ok dpkg-deb -f "$package" Depends
     [[ $output = *libc6* && $output = *libjansson4* && $output != *-dev* ]]
+}
+
+@test "who makes it is its maintainer" {
+    local maintainer="Ann O'Hara <ann@debian.org>"
+    [ "$(dpkg-deb -f "$package" Maintainer)" = "$maintainer" ]
+    dpkg-deb --fsys-tarfile "$package" | tar -xO ./usr/share/doc/adam/changelog.gz | gzip -d >changelog
+    grep -qF -- " -- $maintainer  " changelog
+    mkdir -p deb/debian/adam/usr/{bin,lib,share/man/man1}
+    cp "$BUILD/adam-ctl" deb/debian/adam/usr/bin
+    cp "$BUILD/api/libadam.so" deb/debian/adam/usr/lib/libadam.so.0.1
+    (cd deb && env -u DEBFULLNAME -u DEBEMAIL "$ROOT/examples/debian/package.sh" . 0.1)
+    [ "$(dpkg-deb -f deb/adam_*.deb Maintainer)" = "$(id -un) <$(id -un)@$(uname -n)>" ]
 }
 
 @test "lintian finds no error in it" {
