@@ -8,6 +8,8 @@
 
 #include "launch/launch.h"
 
+struct error;
+
 // A script of sh(1): the same as adam-ctl up does, on this machine, to be read and changed.
 // It works in `folder`.
 char *schedulers_sh(const struct launch *launch, const char *folder);
@@ -34,12 +36,11 @@ struct systemd {
 // The units of systemd(1), one by one: a target first, then a service for each role, of
 // which the data servers, parameter servers and workers are templates, and of several controllers
 // these, too; then one that ends the run before they are stopped. *name is the file's.
-// STATUS_USAGE: the run's folder has too long a name for one of them.
-struct error;
-int schedulers_check_units(const struct launch *launch, const struct systemd *systemd,
-                           struct error *err);
 size_t schedulers_units(const struct launch *launch);
 char *schedulers_unit(const struct launch *launch, const struct systemd *systemd, size_t which,
                       char **name);
+// STATUS_USAGE: the run's folder has too long a name for one of them.
+int schedulers_check_units(const struct launch *launch, const struct systemd *systemd,
+                           struct error *err);
 
 #endif
