@@ -283,7 +283,7 @@ static void push_products(struct delta_factors *factors, int place, const struct
         .layer = chosen->layer,
         .errors = &chosen->product,
         .rate = 1,
-        .versions = values->versions,
+        .stamps = values->stamps,
         .growth = values->growth,
     };
     exchange_push_factors(chosen->push, &push);

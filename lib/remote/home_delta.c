@@ -43,8 +43,9 @@ struct delta {
     struct home_servers common;
     struct home *local; // of the weights in use, for the threads
     float *weights, *state, *base, *moved;
-    bool arrived;       // `moved` is of a pull, and not in `weights` and `base` yet
-    uint64_t *versions; // of `base` with what was pulled; 0 where it is not what the servers have
+    bool arrived; // `moved` is of a pull, and not in `weights` and `base` yet
+    // Of `base` with what was pulled; 0 where it is not what the servers have.
+    struct shard_stamp *stamps;
     struct growth growth;
     struct delta_factors *factors; // NULL: everything goes as it is
     atomic_bool keeps;             // products that are pushed then
@@ -150,10 +151,10 @@ static void merge_pull(struct delta *delta) {
 // --- the exchanging thread ------------------------------------------------------------
 
 // The servers do not have what `base` has: whatever they have is news.
-static void forget_versions(struct delta *delta) {
+static void forget_stamps(struct delta *delta) {
     size_t shards = servers_shards(delta->common.config.servers);
     for (size_t i = 0; i < shards; i++) {
-        delta->versions[i] = delta->growth.newest[i] = 0;
+        delta->stamps[i] = delta->growth.newest[i] = (struct shard_stamp){0};
         delta->growth.pushes[i] = 0;
     }
     delta->unsure = 0;
@@ -205,13 +206,14 @@ static void mark_exchange(struct delta *delta, _Atomic uint64_t *last, uint64_t 
 }
 
 // Where the shards are what `base` has.
-static void learn_versions(struct delta *delta) {
+static void learn_stamps(struct delta *delta) {
     size_t shards = servers_shards(delta->common.config.servers);
     struct growth *growth = &delta->growth;
     for (size_t i = 0; i < shards; i++) {
-        if (growth->newest[i] == delta->versions[i] + growth->pushes[i])
-            delta->versions[i] = growth->newest[i];
-        growth->newest[i] = 0;
+        struct shard_stamp *stamp = &delta->stamps[i], newest = growth->newest[i];
+        if (newest.epoch == stamp->epoch && newest.version == stamp->version + growth->pushes[i])
+            *stamp = newest;
+        growth->newest[i] = (struct shard_stamp){0};
         growth->pushes[i] = 0;
     }
 }
@@ -316,16 +318,16 @@ static bool push_delta(struct delta *delta) {
         .kind = PROTO_UPDATE_DELTA,
         .samples = samples,
         .values = delta->moved,
-        .versions = delta->versions,
+        .stamps = delta->stamps,
         .growth = &delta->growth,
     };
     bool stale = false;
     if (!(factors ? exchange_factors(delta, &push, &stale) : exchange_all(delta, &push, &stale)))
         return false;
     if (stale)
-        forget_versions(delta);
+        forget_stamps(delta);
     else
-        learn_versions(delta);
+        learn_stamps(delta);
     home_servers_pushed(common, mark, stale);
     return true;
 }
@@ -344,11 +346,11 @@ static bool push_all_deltas(struct delta *delta) {
 // threads without locks lost: even who is alone hears of that now and then.
 static bool fetch_weights(struct delta *delta) {
     const struct pull pull = {
-        .quantity = PROTO_QUANTITY_WEIGHT, .into = delta->moved, .versions = delta->versions};
+        .quantity = PROTO_QUANTITY_WEIGHT, .into = delta->moved, .stamps = delta->stamps};
     mark_exchange(delta, &delta->pulled,
                   exchange_clock(delta, &delta->pulled, &delta->common.pull_every));
     if (delta->unsure >= UNSURE_MOST)
-        forget_versions(delta);
+        forget_stamps(delta);
     exchange_pull(delta->pull, &pull);
     delta->arrived = home_servers_await(&delta->common, delta->pull, NULL, NULL);
     return delta->arrived;
@@ -518,7 +520,7 @@ static void delta_close(struct home *home) {
     if (delta->local)
         delta->local->ops->close(delta->local);
     free(delta->weights), free(delta->state), free(delta->base);
-    free(delta->moved), free(delta->versions);
+    free(delta->moved), free(delta->stamps);
     free(delta->growth.newest), free(delta->growth.pushes);
     home_servers_free(&delta->common);
     free(delta);
@@ -597,10 +599,10 @@ static int open_arrays(struct delta *delta, struct error *err) {
     delta->moved = mem_floats(n);
     delta->state = states ? mem_floats(states * n) : NULL;
     size_t shards = servers_shards(config->servers) + 1;
-    delta->versions = mem_zeroed(shards, sizeof *delta->versions);
+    delta->stamps = mem_zeroed(shards, sizeof *delta->stamps);
     delta->growth.newest = mem_zeroed(shards, sizeof *delta->growth.newest);
     delta->growth.pushes = mem_zeroed(shards, sizeof *delta->growth.pushes);
-    if (delta->weights && delta->base && delta->moved && delta->versions && delta->growth.newest &&
+    if (delta->weights && delta->base && delta->moved && delta->stamps && delta->growth.newest &&
         delta->growth.pushes && (!states || delta->state))
         return STATUS_OK;
     return error_set(err, STATUS_IO, "out of memory for %zu weights and their differences", n);

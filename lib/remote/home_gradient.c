@@ -63,10 +63,10 @@ struct layer_factors {
 struct push_group {
     uint64_t every, batches; // that it has in the end, and now
     int samples;
-    double rate;        // sum
-    uint64_t *versions; // of the weights of the first one
-    float *rates;       // of each sample, where layers push factors
-    size_t room;        // samples of `rates`
+    double rate;                // sum
+    struct shard_stamp *stamps; // of the weights of the first one
+    float *rates;               // of each sample, where layers push factors
+    size_t room;                // samples of `rates`
 };
 
 struct gradient {
@@ -76,10 +76,10 @@ struct gradient {
     struct layer_factors *factors;
     int factor_count;
     float *weights[2], *gradient[2];
-    uint64_t *versions[2];   // of `weights`
-    int here, there, filled; // which weights are in use and which are pulled into, which
-                             // gradient is being filled
-    int gradients;           // that there are
+    struct shard_stamp *stamps[2]; // of `weights`
+    int here, there, filled;       // which weights are in use and which are pulled into, which
+                                   // gradient is being filled
+    int gradients;                 // that there are
     struct exchange *push, *pull;
     atomic_bool hurry;           // push what there is when no samples come
     struct exchange *turn;       // of all parameters: who has no samples takes his turn by one push
@@ -115,7 +115,7 @@ static void ask_weights(struct gradient *gradient, bool newer) {
     const struct pull pull = {
         .quantity = PROTO_QUANTITY_WEIGHT,
         .into = gradient->weights[gradient->there],
-        .versions = gradient->versions[gradient->there],
+        .stamps = gradient->stamps[gradient->there],
         .newer = newer,
     };
     gradient->asked = clock_seconds();
@@ -130,7 +130,7 @@ static void report_turn(const struct gradient *gradient) {
     size_t shard =
         portion && portion->used_count > 0 ? portion->used[0].span.first / PROTO_SHARD_FLOATS : 0;
     if (is_hardsync(config) && config->turn)
-        config->turn(config->self, gradient->versions[gradient->here][shard]);
+        config->turn(config->self, gradient->stamps[gradient->here][shard].version);
 }
 
 // Waits for what was asked for, and uses it from now on.
@@ -270,8 +270,8 @@ static void add_batch(struct gradient *gradient, int samples, float rate) {
     struct push_group *group = &gradient->group;
     atomic_store(&gradient->hurry, false);
     if (group->batches++ == 0)
-        memcpy(group->versions, gradient->versions[gradient->here],
-               servers_shards(gradient->common.config.servers) * sizeof *group->versions);
+        memcpy(group->stamps, gradient->stamps[gradient->here],
+               servers_shards(gradient->common.config.servers) * sizeof *group->stamps);
     for (int i = 0; gradient->factor_count > 0 && i < samples; i++)
         group->rates[group->samples + i] = rate;
     group->samples += samples;
@@ -311,7 +311,7 @@ static void send_factors(struct gradient *gradient, struct layer_factors *factor
         .layer = factors->layer,
         .errors = &factors->product,
         .rate = group_rate(gradient),
-        .versions = group->versions,
+        .stamps = group->stamps,
     };
     exchange_push_factors(factors->push, &push);
 }
@@ -330,7 +330,7 @@ static void send_group(struct gradient *gradient) {
         .samples = (uint32_t)gradient->group.samples,
         .rate = group_rate(gradient),
         .values = gradient->gradient[gradient->filled],
-        .versions = gradient->group.versions,
+        .stamps = gradient->group.stamps,
     };
     struct error err = {0};
     gradient->idle = false;
@@ -347,7 +347,7 @@ static void send_group(struct gradient *gradient) {
 static void send_empty_turn(struct gradient *gradient) {
     const struct push push = {
         .kind = PROTO_UPDATE_GRADIENT,
-        .versions = gradient->versions[gradient->here],
+        .stamps = gradient->stamps[gradient->here],
     };
     gradient->idle = true;
     send_push(gradient, gradient->turn, &push);
@@ -501,10 +501,10 @@ static void gradient_close(struct home *home) {
         close_factors(&gradient->factors[i]);
     free(gradient->factors);
     free(gradient->taken);
-    free(gradient->group.versions);
+    free(gradient->group.stamps);
     free(gradient->group.rates);
     for (int i = 0; i < 2; i++)
-        free(gradient->weights[i]), free(gradient->gradient[i]), free(gradient->versions[i]);
+        free(gradient->weights[i]), free(gradient->gradient[i]), free(gradient->stamps[i]);
     home_servers_free(&gradient->common);
     free(gradient);
 }
@@ -561,18 +561,18 @@ static int open_arrays(struct gradient *gradient, struct error *err) {
     gradient->there = overlaps_pulls(config);
     for (int i = 0; i <= gradient->there; i++) {
         gradient->weights[i] = mem_floats(n);
-        gradient->versions[i] = mem_zeroed(shards + 1, sizeof *gradient->versions[i]);
+        gradient->stamps[i] = mem_zeroed(shards + 1, sizeof *gradient->stamps[i]);
     }
     gradient->gradients = is_hardsync(config) ? 1 : 2;
     INVARIANT(gradient->there + 1 + gradient->gradients ==
               protocol_copies(config->protocol, PUSH_GRADIENT, config->overlap));
     for (int i = 0; i < gradient->gradients; i++)
         gradient->gradient[i] = mem_floats(n);
-    gradient->group.versions = mem_zeroed(shards + 1, sizeof *gradient->group.versions);
+    gradient->group.stamps = mem_zeroed(shards + 1, sizeof *gradient->group.stamps);
     int there = gradient->there;
-    if (gradient->group.versions && gradient->gradient[0] &&
+    if (gradient->group.stamps && gradient->gradient[0] &&
         gradient->gradient[gradient->gradients - 1] && gradient->weights[0] &&
-        gradient->versions[0] && gradient->weights[there] && gradient->versions[there])
+        gradient->stamps[0] && gradient->weights[there] && gradient->stamps[there])
         return STATUS_OK;
     return error_set(err, STATUS_IO, "out of memory for %zu weights and gradients, %d times", n,
                      gradient->there + 1 + gradient->gradients);

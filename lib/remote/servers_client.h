@@ -93,17 +93,24 @@ struct span servers_all(const struct servers *servers);
 void exchange_close(struct exchange *exchange);
 
 // Arrays of numbers below are over the whole parameter space, or from float `first` of it on, where
-// there is such a field; arrays of versions have one for each shard of it (servers_shards).
+// there is such a field; arrays of stamps have one for each shard of it (servers_shards).
 size_t servers_shards(const struct servers *servers);
+
+// Which weights of a shard: their version, and the epoch of the shard's bucket in which a server
+// told it. Where a server was lost, and with it updates that no other had, versions go back: the
+// server that follows, which has a later epoch, makes the same ones anew, of other weights.
+struct shard_stamp {
+    uint64_t epoch, version; // version 0: nothing
+};
 
 struct pull {
     enum proto_quantity quantity;
     float *into;
-    // In: the versions of what is there, so that what has not changed is not sent (Rudra
+    // In: the stamps of what is there, so that what has not changed is not sent (Rudra
     // 3.2: "if the timestamp is as old as the local weights', then this learner does not
     // pull the weights"); all 0 for nothing. Out, when it is over: of what is there then.
-    uint64_t *versions;
-    bool newer;   // answered only when there are newer ones than those
+    struct shard_stamp *stamps;
+    bool newer;   // answered only when there are newer versions than those
     size_t first; // float that into[0] is; no span begins before it
 };
 void exchange_pull(struct exchange *exchange, const struct pull *pull);
@@ -113,11 +120,11 @@ typedef void exchange_piece(void *self, size_t at, size_t n, bool came);
 void exchange_pieces(const struct exchange *exchange, exchange_piece *piece, void *self);
 
 // What the answers to pushes tell of their shards, each number for a shard of the parameter
-// space: the newest version, and how many of the pushes it has now. Both grow with each
-// exchange that is waited for. Where versions grew by these pushes alone, nobody else has
-// changed the shard: the weights there are what they were with what was pushed.
+// space: the newest stamp, and how many of the pushes it has now. Both grow with each
+// exchange that is waited for. Where versions grew by these pushes alone, in one epoch, nobody
+// else has changed the shard: the weights there are what they were with what was pushed.
 struct growth {
-    uint64_t *newest;
+    struct shard_stamp *newest;
     uint32_t *pushes;
 };
 
@@ -126,8 +133,8 @@ struct push {
     uint32_t samples; // 0: nothing but the sender's turn (hardsync); `values` may be NULL
     double rate;
     const float *values;
-    const uint64_t *versions; // of the weights that it was computed on
-    struct growth *growth;    // of deltas; NULL: nobody asks
+    const struct shard_stamp *stamps; // of the weights that it was computed on
+    struct growth *growth;            // of deltas; NULL: nobody asks
 };
 // With the next sequence number.
 void exchange_push(struct exchange *exchange, const struct push *push);
@@ -140,7 +147,7 @@ struct push_factors {
     const struct layer *layer;
     const struct dense_errors *errors;
     double rate;
-    const uint64_t *versions;
+    const struct shard_stamp *stamps;
     struct growth *growth; // as above
 };
 void exchange_push_factors(struct exchange *exchange, const struct push_factors *push);
@@ -148,8 +155,8 @@ void exchange_push_factors(struct exchange *exchange, const struct push_factors 
 struct store {
     enum proto_quantity quantity;
     const float *values;
-    const uint64_t *versions; // that the shards have then
-    size_t first;             // float that values[0] is; no span begins before it
+    const struct shard_stamp *stamps; // their versions are those that the shards have then
+    size_t first;                     // float that values[0] is; no span begins before it
 };
 void exchange_store(struct exchange *exchange, const struct store *store);
 

@@ -137,32 +137,38 @@ bool shard_request_patient(const struct shard_request *request) {
     return request->exchange->op == EXCHANGE_OP_PULL && request->exchange->pull.newer;
 }
 
-static size_t put_pieces(const struct shard_request *request, const struct proto_routes *routes,
+// Of a pull: that what is here is what a server of the present epoch told of.
+static bool is_known(const struct shard_request *request) {
+    return request->stamp.version > 0 && request->stamp.epoch == request->epoch;
+}
+
+static size_t put_pieces(struct shard_request *request, const struct proto_routes *routes,
                          struct proto_piece *pieces) {
     const struct proto_bucket *buckets = routes->buckets.at;
-    uint64_t epoch = buckets[proto_bucket_of(request->shard, routes->buckets.count)].epoch;
+    request->epoch = buckets[proto_bucket_of(request->shard, routes->buckets.count)].epoch;
+    bool told = request->exchange->op != EXCHANGE_OP_PULL || is_known(request);
     for (size_t i = 0; i < request->count; i++) {
         struct span span = request->exchange->spans[request->first + i].span;
         pieces[i] = (struct proto_piece){
             .shard = request->shard,
             .offset = (uint32_t)(span.first % PROTO_SHARD_FLOATS),
             .count = (uint32_t)span.n,
-            .epoch = epoch,
-            .version = request->version,
+            .epoch = request->epoch,
+            .version = told ? request->stamp.version : 0,
         };
     }
     return request->count;
 }
 
 // The pieces of a whole chain; NULL when memory is out.
-static struct proto_piece *pieces_of(const struct shard_request *leader, size_t *count) {
+static struct proto_piece *pieces_of(struct shard_request *leader, size_t *count) {
     struct kept *routes = servers_routes(leader->exchange->servers);
     size_t n = 0;
     for (const struct shard_request *request = leader; request; request = request->chain)
         n += request->count;
     struct proto_piece *pieces = mem_array(n, sizeof *pieces);
     *count = 0;
-    for (const struct shard_request *request = leader; pieces && request; request = request->chain)
+    for (struct shard_request *request = leader; pieces && request; request = request->chain)
         *count += put_pieces(request, &routes->message.routes, pieces + *count);
     kept_drop(routes);
     return pieces;
@@ -176,7 +182,7 @@ static int ask_pull(struct shard_request *request, struct link *link, struct pro
     const struct proto_pull message = {
         .session = exchange->servers->options.hello.session,
         .quantity = (uint16_t)exchange->pull.quantity,
-        .least = exchange->pull.newer ? request->version + 1 : 0,
+        .least = exchange->pull.newer ? request->stamp.version + 1 : 0,
         .pieces = pieces,
     };
     request->ask = (struct link_request){
@@ -410,11 +416,11 @@ static void settle_weights(struct shard_request *request, const struct link_requ
     const struct piece_account account = account_of(request, &ask->answer->weights.pieces);
     bool whole = account.meant && account.whole == request->count && ask->received == ask->room;
     bool unchanged = account.meant && account.unchanged == request->count && ask->received == 0 &&
-                     request->version > 0;
-    bool mixed = account.meant && account.whole > 0 && request->version > 0 &&
+                     is_known(request);
+    bool mixed = account.meant && account.whole > 0 && is_known(request) &&
                  account.whole + account.unchanged == request->count;
     if (!whole && !unchanged && mixed) {
-        request->version = 0;
+        request->stamp = (struct shard_stamp){0};
         send_again(request, 0);
         return;
     }
@@ -424,7 +430,8 @@ static void settle_weights(struct shard_request *request, const struct link_requ
     }
     request->exchange->servers->figures.unchanged += unchanged;
     request->came = whole;
-    request->version = unchanged ? request->version : account.version;
+    if (whole)
+        request->stamp = (struct shard_stamp){request->epoch, account.version};
     shard_request_end(request);
 }
 
@@ -494,7 +501,7 @@ static void request_answered(struct link_request *ask) {
 // --- an exchange from its beginning to its end ----------------------------------------
 
 static void begin_exchange(struct exchange *exchange, enum exchange_op op,
-                           const uint64_t *versions) {
+                           const struct shard_stamp *stamps) {
     struct servers *servers = exchange->servers;
     pthread_mutex_lock(&servers->lock);
     INVARIANT(exchange_over(exchange)); // what is under way belongs to the links
@@ -508,7 +515,7 @@ static void begin_exchange(struct exchange *exchange, enum exchange_op op,
         struct shard_request *request = &exchange->requests[i];
         request->over = false;
         request->unsure = false;
-        request->version = versions[request->shard];
+        request->stamp = stamps[request->shard];
         request->reached = 0;
         request->due = 0;
         request->refusal = PROTO_REFUSAL_NONE;
@@ -536,13 +543,13 @@ static void set_parts(struct exchange *exchange, const float *values, size_t fir
 
 void exchange_pull(struct exchange *exchange, const struct pull *pull) {
     exchange->pull = *pull;
-    begin_exchange(exchange, EXCHANGE_OP_PULL, pull->versions);
+    begin_exchange(exchange, EXCHANGE_OP_PULL, pull->stamps);
 }
 
 void exchange_push(struct exchange *exchange, const struct push *push) {
     exchange->push = *push;
     set_parts(exchange, push->values, 0);
-    begin_exchange(exchange, EXCHANGE_OP_PUSH, push->versions);
+    begin_exchange(exchange, EXCHANGE_OP_PUSH, push->stamps);
 }
 
 void exchange_push_factors(struct exchange *exchange, const struct push_factors *push) {
@@ -551,13 +558,13 @@ void exchange_push_factors(struct exchange *exchange, const struct push_factors 
     exchange->factors = *push;
     exchange->parts[0] = (struct link_part){errors->dy, n * (size_t)errors->units * sizeof(float)};
     exchange->parts[1] = (struct link_part){errors->x, n * (size_t)errors->inputs * sizeof(float)};
-    begin_exchange(exchange, EXCHANGE_OP_FACTORS, push->versions);
+    begin_exchange(exchange, EXCHANGE_OP_FACTORS, push->stamps);
 }
 
 void exchange_store(struct exchange *exchange, const struct store *store) {
     exchange->store = *store;
     set_parts(exchange, store->values, store->first);
-    begin_exchange(exchange, EXCHANGE_OP_STORE, store->versions);
+    begin_exchange(exchange, EXCHANGE_OP_STORE, store->stamps);
 }
 
 void exchange_pieces(const struct exchange *exchange, exchange_piece *piece, void *self) {
@@ -589,7 +596,7 @@ static void describe_wait(const struct shard_request *request, char text[PROTO_A
         snprintf(rest, room, "%.150s: %s", peer->address, proto_refusal_name(request->refusal));
     else if (shard_request_patient(request))
         snprintf(rest, room, "%.150s: no newer weights than version %llu", peer->address,
-                 (unsigned long long)request->version);
+                 (unsigned long long)request->stamp.version);
     else
         snprintf(rest, room, "%.150s: no answer", peer->address);
 }
@@ -639,24 +646,35 @@ static void wait_for_answers(struct exchange *exchange, double begun) {
         note_wait(exchange); // nobody any more
 }
 
-// A shard is as new as the oldest of its parts.
-static void collect_versions(const struct exchange *exchange) {
+// A shard is as new as the oldest of its parts; of several epochs it is in none.
+static struct shard_stamp join_stamps(struct shard_stamp a, struct shard_stamp b) {
+    return (struct shard_stamp){.epoch = a.epoch == b.epoch ? a.epoch : 0,
+                                .version = a.version < b.version ? a.version : b.version};
+}
+
+static void collect_stamps(const struct exchange *exchange) {
     const struct shard_request *before = NULL;
     for (size_t i = 0; i < exchange->request_count; i++) {
         const struct shard_request *request = &exchange->requests[i];
-        uint64_t *version = &exchange->pull.versions[request->shard];
-        if (!before || before->shard != request->shard || request->version < *version)
-            *version = request->version;
+        struct shard_stamp *stamp = &exchange->pull.stamps[request->shard];
+        bool first = !before || before->shard != request->shard;
+        *stamp = first ? request->stamp : join_stamps(*stamp, request->stamp);
         before = request;
     }
+}
+
+static bool is_later(struct shard_stamp a, struct shard_stamp b) {
+    return a.epoch != b.epoch ? a.epoch > b.epoch : a.version > b.version;
 }
 
 // A shard counts each push that it applies.
 static void collect_growth(const struct exchange *exchange, struct growth *growth) {
     for (size_t i = 0; growth && i < exchange->request_count; i++) {
         const struct shard_request *request = &exchange->requests[i];
-        uint64_t *newest = &growth->newest[request->shard];
-        *newest = request->reached > *newest ? request->reached : *newest;
+        const struct shard_stamp reached = {request->epoch, request->reached};
+        struct shard_stamp *newest = &growth->newest[request->shard];
+        if (reached.version && is_later(reached, *newest))
+            *newest = reached;
         growth->pushes[request->shard]++;
     }
 }
@@ -681,7 +699,7 @@ int exchange_wait(struct exchange *exchange, double *waited, struct error *err) 
     }
     exchange->started = false;
     if (exchange->op == EXCHANGE_OP_PULL)
-        collect_versions(exchange);
+        collect_stamps(exchange);
     else if (exchange->op == EXCHANGE_OP_PUSH)
         collect_growth(exchange, exchange->push.growth);
     else if (exchange->op == EXCHANGE_OP_FACTORS)

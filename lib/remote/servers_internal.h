@@ -46,13 +46,14 @@ struct shard_request {
     size_t floats;
     size_t part_count; // of the payload, from part `first` of the exchange on
     bool over;
-    bool unsure;       // it was sent before, and may have been carried out
-    bool came;         // of pulls: numbers came, and are where they were wanted
-    uint64_t version;  // of pulls: here, then there; else of the weights that it is about
-    uint64_t reached;  // of pushes: that the shard has with it; 0: not known
-    double due;        // seconds: not before
-    uint16_t refusal;  // the last one, 0: none
-    struct peer *peer; // to which it goes; NULL: nobody is known
+    bool unsure;              // it was sent before, and may have been carried out
+    bool came;                // of pulls: numbers came, and are where they were wanted
+    uint64_t epoch;           // of the shard's bucket, as it was sent last
+    struct shard_stamp stamp; // of pulls: here, then there; else of the weights that it is about
+    uint64_t reached;         // of pushes: the version that the shard has with it; 0: not known
+    double due;               // seconds: not before
+    uint16_t refusal;         // the last one, 0: none
+    struct peer *peer;        // to which it goes; NULL: nobody is known
     TAILQ_ENTRY(shard_request) queued;
     struct shard_request *chain; // in a request
 };

@@ -30,7 +30,7 @@ struct follow {
     struct servers *servers;
     struct exchange *pull;
     float *parameters;
-    uint64_t *versions;
+    struct shard_stamp *stamps;
     struct classes names;
     uint64_t samples; // that the run is at, as far as is known
     double epoch;
@@ -152,8 +152,8 @@ static int open_copy(struct follow *follow, struct error *err) {
     if (status)
         return status;
     follow->parameters = mem_array(follow->model->parameter_count, sizeof *follow->parameters);
-    follow->versions = mem_zeroed(servers_shards(follow->servers), sizeof *follow->versions);
-    return follow->parameters && follow->versions ? STATUS_OK : error_nomem(err);
+    follow->stamps = mem_zeroed(servers_shards(follow->servers), sizeof *follow->stamps);
+    return follow->parameters && follow->stamps ? STATUS_OK : error_nomem(err);
 }
 
 // --- a copy ------------------------------------------------------------------
@@ -177,7 +177,7 @@ static int check_patience(const struct follow *follow, double since, struct erro
 
 static int pull_weights(struct follow *follow, struct error *err) {
     const struct pull pull = {
-        .quantity = follow->quantity, .into = follow->parameters, .versions = follow->versions};
+        .quantity = follow->quantity, .into = follow->parameters, .stamps = follow->stamps};
     double since = clock_seconds();
     int status = STATUS_OK;
     exchange_pull(follow->pull, &pull);
@@ -262,8 +262,8 @@ static void describe_run(struct follow *follow, struct follow_copy *copy, bool l
     if (member_identity(follow->member, &identity))
         copy->rank = identity.member;
     for (size_t i = 0; i < servers_shards(follow->servers); i++)
-        if (follow->versions[i] > copy->step)
-            copy->step = follow->versions[i];
+        if (follow->stamps[i].version > copy->step)
+            copy->step = follow->stamps[i].version;
     note_progress(follow);
     ask_progress(follow);
     copy->samples = follow->samples;
@@ -323,7 +323,7 @@ void follow_close(struct follow *follow) {
     kept_drop(follow->run);
     model_free(follow->model);
     free(follow->parameters);
-    free(follow->versions);
+    free(follow->stamps);
     classes_free(&follow->names);
     free(follow);
 }

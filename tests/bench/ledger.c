@@ -43,7 +43,7 @@ struct ledger {
     size_t shards;
     bool whole; // it pushes to all weights of a shard
     float *values;
-    uint64_t *versions;
+    struct shard_stamp *stamps;
 };
 
 static void check(int status, const struct error *err) {
@@ -126,8 +126,8 @@ static void open_pushes(struct ledger *ledger) {
     ledger->shards = servers_shards(ledger->servers);
     ledger->pushes = mem_zeroed(ledger->shards, sizeof(struct exchange *));
     ledger->values = mem_floats(ledger->model->parameter_count);
-    ledger->versions = mem_zeroed(ledger->shards, sizeof *ledger->versions);
-    if (!ledger->pushes || !ledger->values || !ledger->versions)
+    ledger->stamps = mem_zeroed(ledger->shards, sizeof *ledger->stamps);
+    if (!ledger->pushes || !ledger->values || !ledger->stamps)
         abort();
     for (size_t i = 0; i < ledger->shards; i++) {
         size_t count = ledger->whole ? 1 : PLACES;
@@ -169,7 +169,7 @@ static void leave(struct ledger *ledger) {
     model_free(ledger->model);
     free(ledger->pushes);
     free(ledger->values);
-    free(ledger->versions);
+    free(ledger->stamps);
 }
 
 // --- what is asked ------------------------------------------------------------------------
@@ -187,7 +187,7 @@ static void push_round(struct ledger *ledger) {
     const struct push push = {.kind = PROTO_UPDATE_DELTA,
                               .samples = 1,
                               .values = ledger->values,
-                              .versions = ledger->versions};
+                              .stamps = ledger->stamps};
     for (size_t i = 0; i < ledger->shards; i++)
         exchange_push(ledger->pushes[i], &push);
     while (!all_over(ledger)) {
@@ -205,7 +205,7 @@ static void pull_all(struct ledger *ledger, float *into) {
     struct exchange *pull;
     const struct span all = servers_all(ledger->servers);
     const struct pull what = {
-        .quantity = PROTO_QUANTITY_WEIGHT, .into = into, .versions = ledger->versions};
+        .quantity = PROTO_QUANTITY_WEIGHT, .into = into, .stamps = ledger->stamps};
     check(exchange_open(&pull, ledger->servers, EXCHANGE_PULL, &all, 1, &err), &err);
     exchange_pull(pull, &what);
     while (!exchange_over(pull)) {
@@ -244,7 +244,7 @@ static void zero(struct ledger *ledger) {
 static void sum(struct ledger *ledger) {
     struct span spans[PLACES];
     float least = INFINITY, greatest = -INFINITY;
-    memset(ledger->versions, 0, ledger->shards * sizeof *ledger->versions);
+    memset(ledger->stamps, 0, ledger->shards * sizeof *ledger->stamps);
     pull_all(ledger, ledger->values);
     for (size_t i = 0; i < ledger->shards; i++) {
         place_weights(ledger, i, spans);

@@ -119,7 +119,7 @@ static inline void fake_free(void *context) {
 static inline void fake_answer_pull(struct fake *fake, struct link *link, uint64_t request,
                                     struct proto_piece piece, bool state) {
     size_t first = (size_t)piece.shard * PROTO_SHARD_FLOATS + piece.offset;
-    bool news = piece.version < fake->version[piece.shard] || piece.version == 0;
+    bool news = piece.version != fake->version[piece.shard] || piece.version == 0;
     size_t size = piece.count * sizeof(float);
     struct fake_copy *copy = malloc(sizeof *copy + size);
     memcpy(copy->values, (state ? fake->state : fake->weights) + first, size);

@@ -658,6 +658,34 @@ static void test_some_shards(struct tap *tap, uint64_t push_every, size_t sharer
     close_lone(tap, &lone);
 }
 
+// Another server has the shards: one weight is what it was before the last push, and the versions
+// are as they were.
+static void test_fail_over(struct tap *tap) {
+    enum { PULL_EVERY = 4 };
+    struct lone lone;
+    struct fake *fake = &lone.s.fake;
+    open_lone_of(tap, &lone, wide,
+                 (struct learner){.delta = true, .push_every = 1, .pull_every = PULL_EVERY}, 0);
+    step(&lone);
+    CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_OK);
+    fake_turn(fake);
+    pthread_mutex_lock(&fake->lock);
+    fake->weights[PROTO_SHARD_FLOATS] -= 1;
+    int pulls = fake->pulls;
+    pthread_mutex_unlock(&fake->lock);
+    struct kept *routes = fake_routes(fake);
+    servers_route(lone.learner->servers, routes);
+    kept_drop(routes);
+    for (int made = 1; made < PULL_EVERY; made++) {
+        step(&lone);
+        CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_OK);
+    }
+    while (count(fake, &fake->pulls) <= pulls)
+        sched_yield();
+    CHECK_NEAR(tap, settled_difference(tap, &lone), 0, 1e-6);
+    close_lone(tap, &lone);
+}
+
 // --- memory ---------------------------------------------------------------------------------
 
 static size_t bytes_in_use(void) {
@@ -844,6 +872,8 @@ int main(void) {
          { test_some_shards(&tap, 1, 1); });
     TEST(&tap, "or with a later one", { test_some_shards(&tap, 100, 1); });
     TEST(&tap, "so they do where steps are measured", { test_some_shards(&tap, 1, 2); });
+    TEST(&tap, "what is lost with a server is lost to who pushed it, whatever the versions are",
+         { test_fail_over(&tap); });
     TEST(&tap, "deltas need three copies of the weights",
          { test_copies(&tap, (struct learner){.delta = true}); });
     TEST(&tap, "hardsync needs two", {

@@ -14,7 +14,7 @@ struct scene {
     struct servers *servers;
     struct exchange *push, *pull;
     float *mine;
-    uint64_t versions[FAKE_SHARDS];
+    struct shard_stamp stamps[FAKE_SHARDS];
     _Atomic int stale;
     bool ignorant; // there are no newer routes
 };
@@ -59,7 +59,7 @@ static void close_scene(struct scene *s) {
 
 static int pull_why(struct scene *s, struct error *err) {
     const struct pull pull = {
-        .quantity = PROTO_QUANTITY_WEIGHT, .into = s->mine, .versions = s->versions};
+        .quantity = PROTO_QUANTITY_WEIGHT, .into = s->mine, .stamps = s->stamps};
     exchange_pull(s->pull, &pull);
     return exchange_wait(s->pull, NULL, err);
 }
@@ -70,7 +70,7 @@ static int pull(struct scene *s) {
 
 static int push_why(struct scene *s, struct error *err) {
     const struct push push = {
-        .kind = PROTO_UPDATE_DELTA, .samples = 1, .values = s->mine, .versions = s->versions};
+        .kind = PROTO_UPDATE_DELTA, .samples = 1, .values = s->mine, .stamps = s->stamps};
     exchange_push(s->push, &push);
     return exchange_wait(s->push, NULL, err);
 }
@@ -104,7 +104,7 @@ static void test_round(struct tap *tap) {
         CHECK_INT(tap, pull(&s), STATUS_OK);
         CHECK_INT(tap, wrong(s.mine, 1), 0);
         for (int i = 0; i < 6; i++)
-            CHECK_INT(tap, s.versions[i], 2);
+            CHECK_INT(tap, s.stamps[i].version, 2);
         struct servers_figures figures = servers_figures(s.servers);
         CHECK_INT(tap, figures.pushes, 1);
         CHECK_INT(tap, figures.pulls, 1);
@@ -127,15 +127,76 @@ static void test_unchanged(struct tap *tap) {
         CHECK_INT(tap, pull(&s), STATUS_OK);
         CHECK_INT(tap, s.fake.unchanged, 11);
         CHECK_NEAR(tap, (double)s.mine[PROTO_SHARD_FLOATS], 8, 0);
-        CHECK_INT(tap, s.versions[1], 9);
+        CHECK_INT(tap, s.stamps[1].version, 9);
         close_scene(&s);
     });
+}
+
+// Another server has all shards, as of these versions.
+static void fail_over(struct scene *s, uint64_t version, float factor) {
+    fake_turn(&s->fake);
+    pthread_mutex_lock(&s->fake.lock);
+    for (int i = 0; i < FAKE_SHARDS; i++)
+        s->fake.version[i] = version;
+    number(s->fake.weights, factor);
+    pthread_mutex_unlock(&s->fake.lock);
+    stale(s, 0);
+}
+
+static void test_fail_over(struct tap *tap) {
+    TEST(tap, "a version that was lost and made anew is pulled, as it has other weights", {
+        struct scene s;
+        open_scene(tap, &s);
+        number(s.fake.weights, 1);
+        for (int i = 0; i < FAKE_SHARDS; i++)
+            s.fake.version[i] = 7;
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        fail_over(&s, 7, 3);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        CHECK_INT(tap, wrong(s.mine, 3), 0);
+        CHECK_INT(tap, s.fake.unchanged, 0);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        CHECK_INT(tap, s.fake.unchanged, 6);
+        fail_over(&s, 5, 2); // and back
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        CHECK_INT(tap, wrong(s.mine, 2), 0);
+        CHECK_INT(tap, s.stamps[0].version, 5);
+        close_scene(&s);
+    });
+    TEST(tap, "versions of another server tell nothing of how those of the one before grew", {
+        struct scene s;
+        struct shard_stamp newest[FAKE_SHARDS] = {{0}};
+        uint32_t pushes[FAKE_SHARDS] = {0};
+        struct growth growth = {newest, pushes};
+        open_scene(tap, &s);
+        CHECK_INT(tap, pull(&s), STATUS_OK);
+        fail_over(&s, 1, 1);
+        exchange_push(s.push, &(struct push){PROTO_UPDATE_DELTA, 1, 0, s.mine, s.stamps, &growth});
+        CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
+        CHECK_INT(tap, newest[0].version, 2);
+        CHECK(tap, newest[0].epoch > s.stamps[0].epoch);
+        close_scene(&s);
+    });
+    TEST(tap, "who waits for newer versions waits for them also where another server has the shard",
+         {
+             struct scene s;
+             float *other = mem_floats(FLOATS);
+             open_scene(tap, &s);
+             CHECK_INT(tap, pull(&s), STATUS_OK);
+             fail_over(&s, 1, 1);
+             exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, other, s.stamps, true, 0});
+             CHECK_INT(tap, push(&s), STATUS_OK); // version 2
+             CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_OK);
+             CHECK_INT(tap, s.stamps[0].version, 2);
+             close_scene(&s);
+             free(other);
+         });
 }
 
 static void test_growth(struct tap *tap) {
     TEST(tap, "who pushes hears whether others have changed the shards", {
         struct scene s;
-        uint64_t newest[FAKE_SHARDS] = {0};
+        struct shard_stamp newest[FAKE_SHARDS] = {{0}};
         uint32_t pushes[FAKE_SHARDS] = {0};
         struct growth growth = {newest, pushes};
         open_scene(tap, &s);
@@ -143,14 +204,14 @@ static void test_growth(struct tap *tap) {
         const struct push push = {.kind = PROTO_UPDATE_DELTA,
                                   .samples = 1,
                                   .values = s.mine,
-                                  .versions = s.versions,
+                                  .stamps = s.stamps,
                                   .growth = &growth};
         s.fake.version[1] = 5; // another's pushes
         for (int i = 1; i <= 2; i++) {
             exchange_push(s.push, &push);
             CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
-            CHECK_INT(tap, newest[0], s.versions[0] + pushes[0]);
-            CHECK_INT(tap, newest[1], 5 + pushes[1]);
+            CHECK_INT(tap, newest[0].version, s.stamps[0].version + pushes[0]);
+            CHECK_INT(tap, newest[1].version, 5 + pushes[1]);
             CHECK_INT(tap, pushes[1], i);
         }
         close_scene(&s);
@@ -166,12 +227,12 @@ static void test_parts(struct tap *tap) {
         CHECK_INT(tap, exchange_open(&some, s.servers, EXCHANGE_PULL, spans, 3, NULL), STATUS_OK);
         CHECK_INT(tap, exchange_open(&store, s.servers, EXCHANGE_STORE, spans, 3, NULL), STATUS_OK);
         number(s.mine, 1);
-        s.versions[0] = s.versions[1] = 5;
-        exchange_store(store, &(struct store){PROTO_QUANTITY_STATE, s.mine + 10, s.versions, 10});
+        s.stamps[0].version = s.stamps[1].version = 5;
+        exchange_store(store, &(struct store){PROTO_QUANTITY_STATE, s.mine + 10, s.stamps, 10});
         CHECK_INT(tap, exchange_wait(store, NULL, NULL), STATUS_OK);
         memset(s.mine, 0, FLOATS * sizeof *s.mine);
-        s.versions[0] = s.versions[1] = 0;
-        exchange_pull(some, &(struct pull){PROTO_QUANTITY_STATE, s.mine, s.versions, false, 0});
+        s.stamps[0].version = s.stamps[1].version = 0;
+        exchange_pull(some, &(struct pull){PROTO_QUANTITY_STATE, s.mine, s.stamps, false, 0});
         CHECK_INT(tap, exchange_wait(some, NULL, NULL), STATUS_OK);
         for (size_t i = 0; i < 200; i++) {
             bool meant = (i >= 10 && i < 15) || (i >= 100 && i < 107);
@@ -179,7 +240,7 @@ static void test_parts(struct tap *tap) {
         }
         for (size_t i = PROTO_SHARD_FLOATS - 2; i < PROTO_SHARD_FLOATS + 2; i++)
             CHECK_NEAR(tap, (double)s.mine[i], (double)(i % 1000), 0);
-        CHECK_INT(tap, s.versions[0], 5);
+        CHECK_INT(tap, s.stamps[0].version, 5);
         exchange_close(some);
         exchange_close(store);
         close_scene(&s);
@@ -202,7 +263,7 @@ static void test_placed(struct tap *tap) {
         exchange_push(push, &(struct push){.kind = PROTO_UPDATE_DELTA,
                                            .samples = 1,
                                            .values = here,
-                                           .versions = s.versions});
+                                           .stamps = s.stamps});
         CHECK_INT(tap, exchange_wait(push, NULL, NULL), STATUS_OK);
         for (size_t i = 0; i < 40; i++) {
             double meant = i >= 10 && i < 15   ? (double)(91 + i)
@@ -213,7 +274,7 @@ static void test_placed(struct tap *tap) {
         for (size_t i = 0; i < 4; i++)
             CHECK_NEAR(tap, (double)s.fake.weights[PROTO_SHARD_FLOATS - 2 + i], (double)(4 + i), 0);
         memset(here, 0, sizeof here);
-        exchange_pull(pull, &(struct pull){PROTO_QUANTITY_WEIGHT, here, s.versions, false, 0});
+        exchange_pull(pull, &(struct pull){PROTO_QUANTITY_WEIGHT, here, s.stamps, false, 0});
         CHECK_INT(tap, exchange_wait(pull, NULL, NULL), STATUS_OK);
         for (int i = 0; i < 120; i++) {
             bool meant = (i >= 3 && i < 7) || (i >= 100 && i < 110);
@@ -222,7 +283,7 @@ static void test_placed(struct tap *tap) {
         // A shard that changed while the server answered is asked for again.
         memset(here, 0, sizeof here);
         s.fake.lie = FAKE_MIXED;
-        exchange_pull(pull, &(struct pull){PROTO_QUANTITY_WEIGHT, here, s.versions, false, 0});
+        exchange_pull(pull, &(struct pull){PROTO_QUANTITY_WEIGHT, here, s.stamps, false, 0});
         CHECK_INT(tap, exchange_wait(pull, NULL, NULL), STATUS_OK);
         for (int i = 100; i < 110; i++)
             CHECK_NEAR(tap, (double)here[i], 1 + i, 0);
@@ -299,30 +360,30 @@ static void test_left(struct tap *tap) {
 
 // Nothing else is asked of the other server, so only this request can wake its thread.
 static void test_moved(struct tap *tap) {
-    TEST(
-        tap, "a push that is refused when newer routes are here already goes to the other server", {
-            struct scene s;
-            struct exchange *one;
-            const struct span first = {0, 10};
-            open_scene(tap, &s);
-            number(s.mine, 1);
-            CHECK_INT(tap, exchange_open(&one, s.servers, EXCHANGE_PUSH, &first, 1, NULL),
-                      STATUS_OK);
-            s.fake.holds = s.ignorant = true;
-            const struct push push = {
-                .kind = PROTO_UPDATE_DELTA, .samples = 1, .values = s.mine, .versions = s.versions};
-            exchange_push(one, &push);
-            while (!fake_holds(&s.fake))
-                sched_yield();
-            fake_turn(&s.fake);
-            struct kept *routes = fake_routes(&s.fake);
-            servers_route(s.servers, routes);
-            kept_drop(routes);
-            fake_refuse_held(&s.fake);
-            CHECK_INT(tap, exchange_wait(one, NULL, NULL), STATUS_OK);
-            exchange_close(one);
-            close_scene(&s);
-        });
+    TEST(tap, "a push that is refused when newer routes are here already goes to the other server",
+         {
+             struct scene s;
+             struct exchange *one;
+             const struct span first = {0, 10};
+             open_scene(tap, &s);
+             number(s.mine, 1);
+             CHECK_INT(tap, exchange_open(&one, s.servers, EXCHANGE_PUSH, &first, 1, NULL),
+                       STATUS_OK);
+             s.fake.holds = s.ignorant = true;
+             const struct push push = {
+                 .kind = PROTO_UPDATE_DELTA, .samples = 1, .values = s.mine, .stamps = s.stamps};
+             exchange_push(one, &push);
+             while (!fake_holds(&s.fake))
+                 sched_yield();
+             fake_turn(&s.fake);
+             struct kept *routes = fake_routes(&s.fake);
+             servers_route(s.servers, routes);
+             kept_drop(routes);
+             fake_refuse_held(&s.fake);
+             CHECK_INT(tap, exchange_wait(one, NULL, NULL), STATUS_OK);
+             exchange_close(one);
+             close_scene(&s);
+         });
 }
 
 // A push that the servers refuse by this code ends so, is in no weights, and counts as refused.
@@ -440,12 +501,12 @@ static void test_newer(struct tap *tap) {
         number(s.mine, 2);
         float *other = mem_floats(FLOATS);
         s.fake.busy = 6; // the pull comes before the push
-        exchange_push(s.push, &(struct push){PROTO_UPDATE_DELTA, 1, 0, s.mine, s.versions, NULL});
-        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, other, s.versions, true, 0});
+        exchange_push(s.push, &(struct push){PROTO_UPDATE_DELTA, 1, 0, s.mine, s.stamps, NULL});
+        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, other, s.stamps, true, 0});
         CHECK_INT(tap, exchange_wait(s.push, NULL, NULL), STATUS_OK);
         CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_OK);
         CHECK_INT(tap, wrong(other, 2), 0);
-        CHECK_INT(tap, s.versions[5], 2);
+        CHECK_INT(tap, s.stamps[5].version, 2);
         free(other);
         close_scene(&s);
     });
@@ -454,7 +515,7 @@ static void test_newer(struct tap *tap) {
         pthread_t thread;
         open_scene(tap, &s);
         CHECK_INT(tap, pull(&s), STATUS_OK);
-        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, s.mine, s.versions, true, 0});
+        exchange_pull(s.pull, &(struct pull){PROTO_QUANTITY_WEIGHT, s.mine, s.stamps, true, 0});
         pthread_create(&thread, NULL, stop_later, &s);
         CHECK_INT(tap, exchange_wait(s.pull, NULL, NULL), STATUS_STOPPED);
         pthread_join(thread, NULL);
@@ -467,6 +528,7 @@ int main(void) {
     struct tap tap = {0};
     test_round(&tap);
     test_unchanged(&tap);
+    test_fail_over(&tap);
     test_growth(&tap);
     test_parts(&tap);
     test_placed(&tap);

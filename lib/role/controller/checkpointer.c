@@ -77,9 +77,9 @@ static int open_servers(struct checkpointer *s, struct error *err) {
         return status;
     const struct span all = servers_all(s->servers);
     size_t shards = servers_shards(s->servers);
-    s->versions = mem_zeroed(shards, sizeof *s->versions);
-    s->state_versions = mem_zeroed(KEPT_MOST * shards, sizeof *s->state_versions);
-    if (!s->versions || !s->state_versions)
+    s->stamps = mem_zeroed(shards, sizeof *s->stamps);
+    s->state_stamps = mem_zeroed(KEPT_MOST * shards, sizeof *s->state_stamps);
+    if (!s->stamps || !s->state_stamps)
         return error_nomem(err);
     return exchange_open(&s->pull, s->servers, EXCHANGE_PULL, &all, 1, err);
 }
@@ -255,8 +255,8 @@ void checkpointer_close(struct checkpointer *s) {
     checkpoint_free(&s->checkpoint);
     kept_drop(s->known);
     kept_drop(atomic_load(&s->routes));
-    free(s->versions);
-    free(s->state_versions);
+    free(s->stamps);
+    free(s->state_stamps);
     free(s->job.absent);
     free(s->text);
     free(s->resume);

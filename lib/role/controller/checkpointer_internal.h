@@ -36,7 +36,8 @@ struct checkpointer {
     struct kept *known; // routes
     struct servers *servers;
     struct exchange *pull;
-    uint64_t *versions, *state_versions; // of the copy: weights, and one state behind the other
+    struct shard_stamp *stamps,
+        *state_stamps; // of the copy: weights, and one state behind the other
     struct feed *feed;
     struct data_servers_data data;
     uint64_t saved; // clock of the last checkpoint
@@ -68,7 +69,7 @@ int checkpointer_take_place(struct checkpointer *s, struct error *err);
 // Pulls the weights, if the job needs them here. STATUS_DIVERGED when they are not finite; statuses
 // of exchange_wait.
 int checkpointer_take_copy(struct checkpointer *s, struct error *err);
-// What is in `versions` now is what a checkpoint will have.
+// What is in `stamps` now is what a checkpoint will have.
 int checkpointer_take_versions(struct checkpointer *s, struct error *err);
 // Tests the copy. STATUS_STOPPED when the checkpointer stops meanwhile.
 int checkpointer_test(struct checkpointer *s, struct error *err);

@@ -14,8 +14,8 @@
 #include "train/events.h"
 
 static int pull_quantity(struct checkpointer *s, enum proto_quantity quantity, float *into,
-                         uint64_t *versions, struct error *err) {
-    const struct pull pull = {.quantity = quantity, .into = into, .versions = versions};
+                         struct shard_stamp *stamps, struct error *err) {
+    const struct pull pull = {.quantity = quantity, .into = into, .stamps = stamps};
     exchange_pull(s->pull, &pull);
     return exchange_wait(s->pull, NULL, err);
 }
@@ -28,7 +28,7 @@ static int pull_states(struct checkpointer *s, int first, struct error *err) {
     for (int i = first; !status && i < optimizer_kept(&c->optimizer); i++)
         status = pull_quantity(s, (enum proto_quantity)(PROTO_QUANTITY_STATE + i),
                                c->state + (size_t)i * c->model->parameter_count,
-                               s->state_versions + (size_t)i * shards, err);
+                               s->state_stamps + (size_t)i * shards, err);
     return status;
 }
 
@@ -43,15 +43,15 @@ static bool is_finite(const float *values, size_t n) {
 static json_t *versions_json(const struct checkpointer *s) {
     json_t *list = json_array();
     for (size_t i = 0; i < servers_shards(s->servers); i++)
-        json_append(&list, json_integer((json_int_t)s->versions[i]));
+        json_append(&list, json_integer((json_int_t)s->stamps[i].version));
     return list;
 }
 
 int checkpointer_take_versions(struct checkpointer *s, struct error *err) {
     struct checkpoint *c = &s->checkpoint;
     for (size_t i = 0; i < servers_shards(s->servers); i++)
-        if (s->versions[i] > c->clock)
-            c->clock = s->versions[i];
+        if (s->stamps[i].version > c->clock)
+            c->clock = s->stamps[i].version;
     json_put(&c->run, "versions", versions_json(s));
     return c->run ? STATUS_OK : error_nomem(err);
 }
@@ -86,7 +86,7 @@ int checkpointer_take_copy(struct checkpointer *s, struct error *err) {
     bool averaged = c->optimizer.ema > 0;
     int status = checkpoint_make_room(c, whole || averaged, err);
     if (!status)
-        status = pull_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, s->versions, err);
+        status = pull_quantity(s, PROTO_QUANTITY_WEIGHT, c->parameters, s->stamps, err);
     if (!status && c->state)
         status = pull_states(s, whole ? 0 : optimizer_states(c->optimizer.rule), err);
     if (!status)

@@ -156,7 +156,7 @@ static int take_versions(struct checkpointer *s, const struct proto_part_saved *
         if (reached[i].shard >= servers_shards(s->servers) || !reached[i].version)
             return error_set(err, STATUS_DATA, "a part has version %llu of shard %u",
                              (unsigned long long)reached[i].version, (unsigned)reached[i].shard);
-        uint64_t *version = &s->versions[reached[i].shard];
+        uint64_t *version = &s->stamps[reached[i].shard].version;
         if (!*version || reached[i].version < *version)
             *version = reached[i].version;
     }
@@ -167,7 +167,7 @@ static int take_parts(struct orders *all, struct error *err) {
     struct checkpointer *s = all->s;
     size_t shards = servers_shards(s->servers);
     int status = STATUS_OK;
-    memset(s->versions, 0, shards * sizeof *s->versions);
+    memset(s->stamps, 0, shards * sizeof *s->stamps);
     s->result.bytes = 0;
     for (uint32_t i = 0; !status && i < all->plan.count; i++) {
         const struct proto_part_saved *saved = &all->orders[i].answer->message.part_saved;
@@ -176,7 +176,7 @@ static int take_parts(struct orders *all, struct error *err) {
         status = take_versions(s, saved, err);
     }
     for (size_t i = 0; !status && i < shards; i++)
-        if (!s->versions[i])
+        if (!s->stamps[i].version)
             status = error_set(err, STATUS_DATA, "no part has weights of shard %zu", i);
     return status ? status : checkpointer_take_versions(s, err);
 }

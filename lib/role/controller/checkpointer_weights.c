@@ -16,8 +16,8 @@ void checkpointer_drop_copy(struct checkpointer *s) {
     struct checkpoint *c = &s->checkpoint;
     size_t shards = servers_shards(s->servers);
     checkpoint_drop_values(c);
-    memset(s->versions, 0, shards * sizeof *s->versions);
-    memset(s->state_versions, 0, KEPT_MOST * shards * sizeof *s->state_versions);
+    memset(s->stamps, 0, shards * sizeof *s->stamps);
+    memset(s->state_stamps, 0, KEPT_MOST * shards * sizeof *s->state_stamps);
 }
 
 // Samples before the places of a checkpoint that it was not trained on. Where a place is one
@@ -165,7 +165,7 @@ enum { CHUNK = 8 * PROTO_SHARD_FLOATS }; // floats that are stored at once: whol
 static int store_chunk(struct checkpointer *s, enum proto_quantity quantity, const float *values,
                        struct span span, struct error *err) {
     const struct store store = {
-        .quantity = quantity, .values = values, .versions = s->versions, .first = span.first};
+        .quantity = quantity, .values = values, .stamps = s->stamps, .first = span.first};
     struct exchange *exchange;
     int status = exchange_open(&exchange, s->servers, EXCHANGE_STORE, &span, 1, err);
     if (status)
@@ -237,7 +237,7 @@ static int store_states(struct checkpointer *s, struct error *err) {
 static int store_weights(struct checkpointer *s, struct error *err) {
     const struct checkpoint *c = &s->checkpoint;
     for (size_t i = 0; i < servers_shards(s->servers); i++)
-        s->versions[i] = c->clock ? c->clock : 1; // 0 says that there are no weights
+        s->stamps[i].version = c->clock ? c->clock : 1; // 0 says that there are no weights
     int status = store_states(s, err);
     return status ? status : store_first(s, PROTO_QUANTITY_WEIGHT, err);
 }

@@ -38,8 +38,8 @@ struct part {
     bool own;                 // it is on this server's own disk
     struct checkpoint_part_file file;
     float *chunk;
-    uint64_t *pulled;   // versions of shards, in the last pull
-    uint64_t *versions; // of the oldest weights of each shard in the part; 0: none are
+    struct shard_stamp *pulled; // of shards, in the last pull
+    uint64_t *versions;         // of the oldest weights of each shard in the part; 0: none are
 };
 
 // --- values -----------------------------------------------------------------------------
@@ -51,13 +51,13 @@ static uint64_t shard_of(size_t place) {
 static int pull_chunk(const struct part *part, enum proto_quantity quantity, struct span span,
                       struct error *err) {
     const struct pull pull = {
-        .quantity = quantity, .into = part->chunk, .first = span.first, .versions = part->pulled};
+        .quantity = quantity, .into = part->chunk, .first = span.first, .stamps = part->pulled};
     struct exchange *exchange;
     int status = exchange_open(&exchange, part->servers, EXCHANGE_PULL, &span, 1, err);
     if (status)
         return status;
     for (uint64_t shard = shard_of(span.first); shard <= shard_of(span.first + span.n - 1); shard++)
-        part->pulled[shard] = 0;
+        part->pulled[shard] = (struct shard_stamp){0};
     exchange_pull(exchange, &pull);
     status = exchange_wait(exchange, NULL, err);
     exchange_close(exchange);
@@ -67,9 +67,9 @@ static int pull_chunk(const struct part *part, enum proto_quantity quantity, str
 static void note_versions(const struct part *part, struct span span) {
     for (uint64_t shard = shard_of(span.first); shard <= shard_of(span.first + span.n - 1);
          shard++) {
-        uint64_t *version = &part->versions[shard];
-        if (!*version || part->pulled[shard] < *version)
-            *version = part->pulled[shard];
+        uint64_t *version = &part->versions[shard], pulled = part->pulled[shard].version;
+        if (!*version || pulled < *version)
+            *version = pulled;
     }
 }
 
