@@ -385,12 +385,12 @@ uint32_t ps_versions(const struct ps *ps, uint32_t first, uint32_t count,
     uint32_t n = 0;
     for (uint32_t i = first; i < ps->shard_count && i - first < count; i++) {
         const struct shard *shard = &ps->shards[i];
-        if (atomic_load(&shard->held) && atomic_load(&shard->ready) && shard_told(shard))
+        if (atomic_load(&shard->held) && atomic_load(&shard->ready) && shard_told(ps, shard))
             pieces[n++] = (struct proto_piece){
                 .shard = i,
                 .count = (uint32_t)shard_floats(ps, i),
                 .epoch = atomic_load(&shard->epoch),
-                .version = shard_told(shard),
+                .version = shard_told(ps, shard),
             };
     }
     return n;
@@ -414,7 +414,7 @@ static void count_shards(const struct ps *ps, struct ps_figures *figures) {
         uint64_t version = atomic_load(&shard->held) ? atomic_load(&shard->version) : 0;
         figures->held += atomic_load(&shard->held);
         figures->ready += atomic_load(&shard->held) && atomic_load(&shard->ready);
-        figures->behind += atomic_load(&shard->held) && version > shard_told(shard);
+        figures->behind += atomic_load(&shard->held) && version > shard_replicated(shard);
         figures->version = version > figures->version ? version : figures->version;
         floats += atomic_load(&shard->held) ? shard_floats(ps, i) : 0;
     }

@@ -243,8 +243,10 @@ uint32_t ps_versions(const struct ps *ps, uint32_t first, uint32_t count,
 //
 //  - What is applied to it is told (ps_copies.applied), and answered when ps_replicated says that
 //    all copies have that version: a subrequest that is applied is staged until then.
-//  - Its version, as it is told to others, is the one that all copies have. Before one is known
-//    pulls are told to ask again (not ready).
+//  - Its version, as it is told to others, is the one that all copies have, so that it never goes
+//    back; where pushes are not answered for by the copies (ack = memory) it is the newest, and
+//    goes back with a server that is lost. Before the copies have one version pulls are told to ask
+//    again (not ready).
 //  - It is served while the lease runs (ps_lease).
 
 // A shard at some time, all of it of the same moment.

@@ -192,8 +192,11 @@ void subrequests_remove(struct shard *shard, struct subrequest *sub);
 void shard_set_version(struct shard *shard, uint64_t version);
 // The subrequest has changed floats of the shard.
 void shard_mark_dirty(struct shard *shard, const struct subrequest *sub);
-// The version to tell others: all copies have it, so it never goes back.
-uint64_t shard_told(const struct shard *shard);
+// The version that all copies have; 0: not known yet.
+uint64_t shard_replicated(const struct shard *shard);
+// The version to tell others; 0: not known yet. Where pushes are answered when all copies have them
+// it is one that all copies have, so it never goes back; else the newest.
+uint64_t shard_told(const struct ps *ps, const struct shard *shard);
 // The shard was taken away, or given, since somebody looked: what waits for it is refused.
 void shard_follow_tenure(struct ps *ps, struct shard *shard);
 // Whether this server's lease does not cover the shard any more.
@@ -224,9 +227,9 @@ void turns_drop(struct ps *ps, struct shard *shard, enum proto_refusal code);
 
 // stage.c: the subrequest is applied, and sub->version its shard's version since: answers it now,
 // or when all copies have that.
-void stage_subrequest(struct ps *ps, struct shard *shard, struct subrequest *sub);
+void stage_subrequest(const struct ps *ps, struct shard *shard, struct subrequest *sub);
 // Answers those that all copies have by now.
-void stage_release(struct shard *shard);
+void stage_release(const struct ps *ps, struct shard *shard);
 void stage_drop(struct shard *shard, enum proto_refusal code);
 // Weights have changed: tells who makes copies. Before the subrequests that changed them are
 // staged.

@@ -219,7 +219,7 @@ static uint32_t fill_extents(struct request *request) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < request->piece_count; i++) {
         struct proto_piece *piece = &request->pieces[i];
-        uint64_t version = shard_told(&ps->shards[piece->shard]);
+        uint64_t version = shard_told(ps, &ps->shards[piece->shard]);
         if (piece->version && piece->version == version) {
             piece->count = 0;
             continue;

@@ -22,8 +22,14 @@ void shard_mark_dirty(struct shard *shard, const struct subrequest *sub) {
         shard->dirty |= blocks_touched(piece->offset, piece->count);
 }
 
-uint64_t shard_told(const struct shard *shard) {
+uint64_t shard_replicated(const struct shard *shard) {
     return atomic_load(atomic_load(&shard->copied) ? &shard->replicated : &shard->version);
+}
+
+uint64_t shard_told(const struct ps *ps, const struct shard *shard) {
+    uint64_t replicated = shard_replicated(shard);
+    bool newest = replicated && !atomic_load(&ps->rules)->replicates;
+    return newest ? atomic_load(&shard->version) : replicated;
 }
 
 bool shard_outlived(const struct ps *ps, const struct shard *shard) {
@@ -114,7 +120,7 @@ struct objection shard_objection(struct ps *ps, const struct subrequest *sub) {
         return (struct objection){PROTO_REFUSAL_NOT_READY, PS_AGAIN, ""};
     if (shard_outlived(ps, shard))
         return (struct objection){PROTO_REFUSAL_BUSY, PS_AGAIN, "this server has no lease now"};
-    if (sub->request->kind == REQUEST_PULL && !shard_told(shard))
+    if (sub->request->kind == REQUEST_PULL && !shard_told(ps, shard))
         return (struct objection){PROTO_REFUSAL_NOT_READY, PS_AGAIN,
                                   "the copies are brought to one version"};
     return (struct objection){PROTO_REFUSAL_NONE, 0, ""};
@@ -130,7 +136,7 @@ static void wait_or_end(struct ps *ps, struct shard *shard, struct subrequest *s
         subrequest_refuse(sub, objection);
     } else if (request->session && !atomic_load(&request->session->works)) {
         subrequest_refuse(sub, session_over);
-    } else if (shard_told(shard) >= request->least) {
+    } else if (shard_told(ps, shard) >= request->least) {
         subrequest_done(sub);
     } else {
         sub->state = SUBREQUEST_WAITS;
@@ -252,7 +258,7 @@ static void serve_queue(const struct applier *applier, uint32_t index) {
             examine_new_subrequest(applier, shard, sub);
     }
     turns_advance(applier, index);
-    stage_release(shard);
+    stage_release(ps, shard);
     recheck_waiting(ps, shard);
 }
 

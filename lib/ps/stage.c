@@ -12,26 +12,17 @@ static void append_staged(struct shard *shard, struct subrequest *sub) {
 }
 
 // Until all copies have been brought to one version there is none to tell.
-static bool may_answer(const struct ps *ps, const struct shard *shard,
-                       const struct subrequest *sub) {
-    uint64_t told = shard_told(shard);
-    return sub->version <= told || (told && !atomic_load(&ps->rules)->replicates);
-}
-
-void stage_subrequest(struct ps *ps, struct shard *shard, struct subrequest *sub) {
-    if (!may_answer(ps, shard, sub)) {
+void stage_subrequest(const struct ps *ps, struct shard *shard, struct subrequest *sub) {
+    if (sub->version > shard_told(ps, shard))
         append_staged(shard, sub);
-        return;
-    }
-    uint64_t told = shard_told(shard);
-    sub->version = sub->version < told ? sub->version : told;
-    subrequest_done(sub);
+    else
+        subrequest_done(sub);
 }
 
-void stage_release(struct shard *shard) {
+void stage_release(const struct ps *ps, struct shard *shard) {
     for (struct subrequest *sub = shard->staged, *next; sub; sub = next) {
         next = sub->next;
-        if (sub->version > shard_told(shard))
+        if (sub->version > shard_told(ps, shard))
             break;
         shard->staged = next;
         subrequest_done(sub);

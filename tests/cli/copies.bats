@@ -138,6 +138,20 @@ buckets_of() {
     ends_well
 }
 
+# A worker pulls behind each of its pushes, which come to the shard in three messages.
+@test "with ack=memory weights are as new as with one copy, and the run outlives its primaries" {
+    begin 2 3 --set epochs=100000 --set ack=memory --set push=gradient --set push-every=1 \
+        --set pull-every=1 --workers 1
+    for name in ps-1 ps-2 ps-3; do
+        kill_server $name
+        wait_for lost $name
+        wait_for has_members 2
+    done
+    ends_well
+    jq -es 'map(select(.event == "ps" and .staleness_counts != null).staleness_counts | to_entries[]) |
+        (map(.key * .value) | add) / (map(.value) | add) < 9' run/metrics.jsonl
+}
+
 @test "all servers killed at once come back with their stores, and the run goes on" {
     begin 3 3 --set epochs=100000 --store --flush 0.1s
     kill -KILL "$(server_pid ps-1)" "$(server_pid ps-2)" "$(server_pid ps-3)"

@@ -51,6 +51,16 @@ static void begin_pull(struct rig *rig, uint32_t shard, uint64_t least, struct r
     ps_pull(rig->ps, &pull, reply_take, reply);
 }
 
+// As somebody who has this version.
+static void pull_since(struct rig *rig, uint32_t shard, uint64_t version, struct reply *reply) {
+    const struct proto_piece piece = rig_shard(rig, shard, version);
+    const struct proto_pull pull = {
+        .session = 1, .quantity = PROTO_QUANTITY_WEIGHT, .pieces = {&piece, 1}};
+    *reply = (struct reply){0};
+    ps_pull(rig->ps, &pull, reply_take, reply);
+    reply_wait(reply);
+}
+
 // Until the shard has this version.
 static void settle(struct rig *rig, uint32_t shard, uint64_t version, struct ps_snapshot *now) {
     struct reply reply;
@@ -108,7 +118,7 @@ static void test_stage(struct tap *tap) {
         free(now.pushes);
         stand_close(&stand);
     });
-    TEST(tap, "ack=memory answers at once, with a version that all copies have", {
+    TEST(tap, "ack=memory answers at once, with the version that the push made", {
         struct stand stand;
         struct reply reply;
         if (copied_open(&stand, tap, async, 1)) {
@@ -116,7 +126,7 @@ static void test_stage(struct tap *tap) {
             begin_push(&stand, 1, 0, 1, &reply);
             reply_wait(&reply);
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
-            CHECK_INT(tap, reply.versions[0], 1);
+            CHECK_INT(tap, reply.versions[0], 2);
             CHECK_INT(tap, atomic_load(&stand.rig.applied[0]), 1);
         }
         stand_close(&stand);
@@ -167,6 +177,7 @@ static void test_reading(struct tap *tap) {
         struct ps_snapshot now = {0};
         struct reply push, pull, waiting;
         if (copied_open(&stand, tap, async, 1)) {
+            replies(true, &stand.rig);
             begin_push(&stand, 1, 0, 1, &push);
             settle(&stand.rig, 0, 2, &now);
             begin_pull(&stand.rig, 0, 0, &pull);
@@ -181,6 +192,27 @@ static void test_reading(struct tap *tap) {
             reply_wait(&push);
         }
         free(now.pushes);
+        stand_close(&stand);
+    });
+    TEST(tap, "under ack=memory pulls are answered by the newest weights, and wait for no copy", {
+        struct stand stand;
+        struct reply push, pull, waiting;
+        struct ps_figures figures;
+        if (copied_open(&stand, tap, async, 1)) {
+            replies(false, &stand.rig);
+            begin_pull(&stand.rig, 0, 2, &waiting);
+            begin_push(&stand, 1, 0, 1, &push);
+            reply_wait(&push);
+            reply_wait(&waiting);
+            CHECK_INT(tap, waiting.versions[0], 2);
+            pull_since(&stand.rig, 0, 1, &pull); // that all copies have
+            CHECK_INT(tap, pull.versions[0], 2);
+            CHECK_INT(tap, pull.parts, 1);
+            pull_since(&stand.rig, 0, 2, &pull);
+            CHECK_INT(tap, pull.parts, 0);
+            ps_figures(stand.rig.ps, &figures);
+            CHECK_INT(tap, figures.behind, 1);
+        }
         stand_close(&stand);
     });
     TEST(tap, "before the copies are of one version pulls are put off, and pushes wait", {

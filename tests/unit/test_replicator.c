@@ -156,15 +156,18 @@ static void cluster_close(struct cluster *cluster) {
 
 // --- asking -------------------------------------------------------------------------------
 
-static struct link *dial(const struct server *server, enum proto_role role, uint64_t session) {
+static struct link *dial_at(const char *address, enum proto_role role, uint64_t session) {
     const struct link_options options = {.silence = 0};
     const struct proto_hello hello = {
         .role = (uint16_t)role, .session = session, .name = proto_text("somebody")};
     struct link *link;
-    int path = role == PROTO_ROLE_PARAMETER_SERVER;
-    while (link_dial(&link, server->address[path], &options, &hello, 2000, NULL, NULL))
+    while (link_dial(&link, address, &options, &hello, 2000, NULL, NULL))
         ;
     return link;
+}
+
+static struct link *dial(const struct server *server, enum proto_role role, uint64_t session) {
+    return dial_at(server->address[role == PROTO_ROLE_PARAMETER_SERVER], role, session);
 }
 
 // The refusal's code, or 0.
@@ -269,6 +272,18 @@ static uint64_t sent_by_primary(struct cluster *cluster, uint64_t pushes) {
     }
 }
 
+// How many shards of the server have not all copies of their newest version.
+static uint64_t behind(const struct server *server) {
+    struct link *link = dial_at(server->address[2], PROTO_ROLE_CONTROLLER, 0);
+    struct kept *kept = NULL;
+    ask(link, PROTO_TYPE_GET_STATUS, &(struct proto_get_status){0}, NULL, NULL, &kept);
+    const struct proto_member *self = kept->message.status.members.at;
+    uint64_t shards = self->behind;
+    kept_drop(kept);
+    link_close(link);
+    return shards;
+}
+
 // --- tests --------------------------------------------------------------------------------
 
 static const char replicated[] = "optimizer=momentum\nmomentum=0.9\nrate=0.1\nprotocol=async\n"
@@ -321,7 +336,8 @@ static void test_takeover(struct tap *tap, const char *folder) {
         store(cluster, 0, 1, 1);
         for (uint64_t i = 1; i <= 20; i++)
             push(cluster, 0, 1, i, 1);
-        while (pull(cluster, 0, 1, 21) < 21)
+        CHECK_INT(tap, pull(cluster, 0, 1, 21), 21); // at once
+        while (behind(&cluster->servers[0]))
             ;
         server_stop(&cluster->servers[0]);
         place(cluster, 2, 2, PROTO_NOBODY, PROTO_NOBODY);
