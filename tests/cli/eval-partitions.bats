@@ -200,7 +200,7 @@ END
 @test "a damaged checkpoint is refused as ever, with the sound one of its run" {
     cp -r "$made/kinds" damaged
     damaged=$(readlink -f damaged/latest/model.safetensors)
-    printf 'x' | dd of="$damaged" bs=1 seek=$(($(stat -c %s "$damaged") - 40)) conv=notrunc status=none
+    printf xxxxxxxx | dd of="$damaged" bs=1 seek=$(($(stat -c %s "$damaged") - 40)) conv=notrunc status=none
     run_status 65 adam-eval --model damaged --data "$test_data" --partitions 2
     [[ $stderr = *"damaged: its CRC-32"* ]]
 }

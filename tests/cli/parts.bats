@@ -123,7 +123,7 @@ same_in_parts() {
     end_run
     newest=run/$(readlink run/latest)
     older=$(find run -name 'ckpt-*' | sort | tail -n 2 | head -n 1)
-    printf x | dd of="$newest/model-00002-of-00003.safetensors" bs=1 seek=3000 conv=notrunc status=none
+    printf xxxxxxxx | dd of="$newest/model-00002-of-00003.safetensors" bs=1 seek=3000 conv=notrunc status=none
     run_status 65 adam-eval --model run --data "$BATS_FILE_TMPDIR/test.arec"
     [[ $stderr = *"model-00002-of-00003.safetensors: it is damaged: its CRC-32"*"the newest sound checkpoint is $older"* ]]
     rm "$newest/model-00001-of-00003.safetensors"
@@ -177,7 +177,7 @@ is_apart() {
     run_ok adam-ctl checkpoint run
     newest=$output
     part=$(find run/parts/ps-2 -name 'model-*.safetensors' -printf '%T@ %p\n' | sort -n | tail -n 1 | cut -d' ' -f2)
-    printf x | dd of="$part" bs=1 seek=3000 conv=notrunc status=none
+    printf xxxxxxxx | dd of="$part" bs=1 seek=3000 conv=notrunc status=none
     run_status 65 adam-ctl gather run
     [[ $stderr = *"${part##*/} of parameter server 'ps-2': it is damaged: its CRC-32 is "* ]]
     [ ! -e "$newest/${part##*/}" ]

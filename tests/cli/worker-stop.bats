@@ -402,7 +402,7 @@ END
 # The run of 3 epochs in the folder $1, whose newest checkpoint is damaged.
 damaged_run() {
     tiny --epochs 3 --test test.idx --test-labels test.lab --out "$1" "${@:2}"
-    printf x | dd of="$1/latest/model.safetensors" bs=1 seek=3000 conv=notrunc status=none
+    printf xxxxxxxx | dd of="$1/latest/model.safetensors" bs=1 seek=3000 conv=notrunc status=none
     mapfile -t checkpoints < <(ls -d "$1"/ckpt-*)
 }
 
