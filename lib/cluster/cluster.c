@@ -207,6 +207,7 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
         .first = join->first < INT64_MAX ? join->first : INT64_MAX,
         .samples = join->samples < INT64_MAX ? join->samples : INT64_MAX,
         .stores = join->stores,
+        .parts = join->parts,
     };
     COPY(new->name, join->name);
     COPY(new->training, join->training);

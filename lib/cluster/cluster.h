@@ -53,6 +53,7 @@ struct cluster_member {
     bool draining;           // of a parameter server: its buckets move away
     bool left;               // of the same: they had, and it is gone for good
     bool stores;             // of the same: what it holds outlives it, under its name
+    bool parts;              // of the same: it has a folder for parts of checkpoints
     uint32_t replica;   // of a worker: that it is of; where the model is not cut its own number
     uint32_t partition; // of the same: what it has of the model
     char name[PROTO_NAME_MAX + 1];

@@ -25,6 +25,8 @@ static json_t *member_json(const struct cluster_member *m, bool cut) {
                   "administration", m->administration);
     if (m->stores)
         json_put(&member, "stores", json_true());
+    if (m->parts)
+        json_put(&member, "parts", json_true());
     if (m->draining)
         json_put(&member, "draining", json_true());
     if (m->left)
@@ -237,6 +239,8 @@ static bool read_member(struct cluster *c, struct cluster_member *m, const json_
     m->threads = (uint32_t)threads;
     if (json_object_get(object, "stores"))
         good &= read_flag(object, "stores", &m->stores);
+    if (json_object_get(object, "parts"))
+        good &= read_flag(object, "parts", &m->parts);
     if (json_object_get(object, "draining"))
         good &= read_flag(object, "draining", &m->draining);
     if (json_object_get(object, "left"))

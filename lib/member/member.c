@@ -361,6 +361,7 @@ static int ask_to_join(struct member *member, const struct proto_list *held, str
         .first = o->first,
         .samples = o->samples,
         .stores = o->stores,
+        .parts = o->parts,
         .held = *held,
     };
     return ask_controller(member, PROTO_TYPE_JOIN, &join, answer, err);

@@ -57,6 +57,7 @@ struct member_options { // texts belong to the caller, and outlive the member
     const struct secrets *keys;
     bool insecure;
     bool stores;  // of a parameter server: what it holds outlives it, under its name
+    bool parts;   // of the same: it has a folder for parts of checkpoints that stay with it
     bool members; // fetch who the members are, too (member_members)
     // Of a parameter server: milliseconds from one asking for places and lease to the next; 0: it
     // does not ask.

@@ -32,7 +32,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 11
+#define PROTO_VERSION 12
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -310,6 +310,7 @@
     F(U64, first, 0, "of a data server: the first sample that it serves")                          \
     F(U64, samples, 0, "of a data server: how many it serves")                                     \
     F(U8, stores, 1, "of a parameter server: 1: what it holds outlives it, under its name")        \
+    F(U8, parts, 1, "of the same: 1: it has a folder for parts of checkpoints that stay with it")  \
     L(held, held, PROTO_HELD_MAX, "of the same: shards of this run that its store has, ascending")
 
 #define PROTO_JOINED(F, L)                                                                         \

@@ -258,17 +258,26 @@ is_apart() {
     [[ $stderr = *"model-00001-of-00001.safetensors of parameter server 'ps-1': storage failed: ps-1: "*"No such file"*"; no other checkpoint in run is sound"* ]]
 }
 
-@test "a server without a folder for parts is named" {
+@test "a server without a folder for the parts that it is to keep does not join" {
     start adam-ctl controller "$conf" --out run --set epochs=100000 --set checkpoint-parts=local 2>controller.log
-    controller=$pid
     wait_for adam-ctl status run
-    start adam-ps --controller @run/controller.port --name lonely 2>ps.log
+    run_status 69 adam-ps --controller @run/controller.port --name lonely
+    [[ $stderr = *"bad setting: the run has checkpoint-parts = local: start the server with --checkpoints DIR"* ]]
+    start adam-ps --controller @run/controller.port --name ps-1 --checkpoints parts 2>ps.log
     start adam-serve "$BATS_FILE_TMPDIR/train.arec" --controller @run/controller.port --name serve 2>serve.log
     start adam-worker --controller @run/controller.port --threads 1 --name w 2>w.log
     wait_for trains
-    run_status 69 adam-ctl checkpoint run
-    [[ $stderr = *"storage failed: lonely: it has no folder for parts: --checkpoints"* ]]
-    nothing_half
+    run_ok adam-ctl checkpoint run
+}
+
+@test "where a server has no folder for parts they are not left to servers from now on" {
+    start adam-ctl controller "$conf" --out run --set epochs=100000 2>controller.log
+    wait_for adam-ctl status run
+    start adam-ps --controller @run/controller.port --name lonely 2>ps.log
+    wait_for grep -q "(lonely) joined" controller.log
+    run_status 2 adam-ctl set run checkpoint-parts=local
+    [[ $stderr = *"checkpoint-parts = local: parameter server 1 (lonely) was started without --checkpoints DIR"* ]]
+    run_ok adam-ctl set run checkpoint-parts=shared
 }
 
 @test "kill -9 of servers while they save: what appears is whole, and the run goes on" {

@@ -319,12 +319,14 @@ static void test_copies(struct tap *tap) {
         c.places[7].second = c.places[7].third;
         c.places[7].third = PROTO_NOBODY;
         CHECK_INT(tap, cluster_drain(&c, 2, NULL), STATUS_OK);
+        c.members[0].parts = true;
         CHECK_INT(tap, reread(&c, NULL, NULL, &back), STATUS_OK);
         CHECK_INT(tap, back.copies, 3);
         CHECK_INT(tap, back.place_count, CLUSTER_BUCKETS);
         for (uint32_t b = 0; b < CLUSTER_BUCKETS; b++)
             CHECK(tap, same_place(&back.places[b], &c.places[b]));
         CHECK(tap, back.members[1].draining && !back.members[0].draining);
+        CHECK(tap, back.members[0].parts && !back.members[1].parts);
         cluster_free(&back);
         CHECK_INT(tap, cluster_buckets(&c, buckets), CLUSTER_BUCKETS);
         CHECK_INT(tap, buckets[9].second, c.places[9].second);
@@ -341,6 +343,7 @@ static void test_copies(struct tap *tap) {
         CHECK_INT(tap, reread(&c, wrong, "\"second\":4294967295", &back), STATUS_DATA);
         CHECK_INT(tap, reread(&c, "\"copies\":3", "\"copies\":0", &back), STATUS_DATA);
         CHECK_INT(tap, reread(&c, "\"copies\":3", "\"copies\":4", &back), STATUS_DATA);
+        CHECK_INT(tap, reread(&c, "\"parts\":true", "\"parts\":1", &back), STATUS_DATA);
         CHECK_INT(tap, reread(&c, "\"draining\":true", "\"draining\":1", &back), STATUS_DATA);
     });
     TEST(tap, "the buckets of a server that is lost go to others, and routes are new", {

@@ -145,6 +145,15 @@ static bool lacks_store(const struct controller *c, const struct proto_join *joi
            !strcmp(c->settings.ack, "durable");
 }
 
+static bool keeps_parts(const struct settings *settings) {
+    return !strcmp(settings->checkpoint_parts, "local");
+}
+
+// "checkpoint-parts = local": a server without a folder could keep no part of a checkpoint.
+static bool lacks_folder(const struct controller *c, const struct proto_join *join) {
+    return join->role == PROTO_ROLE_PARAMETER_SERVER && !join->parts && keeps_parts(&c->settings);
+}
+
 // One that has a part of the model is spoken to by the others of its replica.
 static bool lacks_address(const struct controller *c, const struct proto_join *join) {
     return join->role == PROTO_ROLE_WORKER && c->cluster->partitions > 1 && !join->training.length;
@@ -165,6 +174,10 @@ static int answer_join(struct controller *c, struct queued_request *queued, stru
     if (lacks_store(c, join))
         return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING,
                               "the run has ack = durable: start the server with --store DIR");
+    if (lacks_folder(c, join))
+        return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING,
+                              "the run has checkpoint-parts = local: start the server with "
+                              "--checkpoints DIR");
     if (lacks_address(c, join))
         return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING,
                               "the run cuts its model over several workers, which talk to each "
@@ -533,6 +546,23 @@ static int answer_get_status(struct controller *c, struct queued_request *queued
 
 // --- what people want ---------------------------------------------------------------------------
 
+// Who is to keep its parts from now on must have been started with a folder for them.
+static int check_folders(const struct controller *c, const struct settings *next,
+                         struct error *err) {
+    bool begins = keeps_parts(next) && !keeps_parts(&c->settings);
+    for (size_t i = 0; begins && i < c->cluster->member_count; i++) {
+        const struct cluster_member *member = &c->cluster->members[i];
+        char name[128];
+        cluster_name(name, member);
+        if (!member->gone && member->role == PROTO_ROLE_PARAMETER_SERVER && !member->parts)
+            return error_set(err, STATUS_USAGE,
+                             "checkpoint-parts = local: %s was started without --checkpoints DIR, "
+                             "a folder for its parts",
+                             name);
+    }
+    return STATUS_OK;
+}
+
 // The settings as they are, then the lines: the last one counts.
 static int changed_settings(const struct controller *c, const char *lines, char **text,
                             struct error *err) {
@@ -550,6 +580,8 @@ static int changed_settings(const struct controller *c, const char *lines, char 
         status = live_check_factors(&c->settings, &next, err);
     if (!status)
         status = live_check_patience(&next, err);
+    if (!status)
+        status = check_folders(c, &next, err);
     if (!status && !(*text = settings_text(&next)))
         status = error_nomem(err);
     free(all);

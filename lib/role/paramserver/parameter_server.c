@@ -680,6 +680,7 @@ static int open_member(struct parameter_server *server, struct error *err) {
         .keys = o->keys,
         .insecure = o->insecure,
         .stores = o->store != NULL,
+        .parts = o->checkpoints != NULL,
         .members = true,
         .places = PLACES,
         .hooks = {server, say_text, fill_figures, o->store ? list_held : NULL, take_lease},
