@@ -1,5 +1,6 @@
 #include "cluster/record.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -138,7 +139,9 @@ static int load_record(const char *path, struct paxos_record *kept, char **state
     json_t *object = NULL;
     int status = load_text(path, &text, &size, err);
     if (!status)
-        status = json_read(&object, text, size, err) ? damaged_record(path, err) : STATUS_OK;
+        status = json_read(&object, text, size, err);
+    if (status == STATUS_DATA)
+        status = damaged_record(path, err);
     if (!status)
         status = parse_record(object, path, kept, state, err);
     json_decref(object);
@@ -227,6 +230,10 @@ static int start_record(struct record *record, const struct record_options *opti
     return status || options->members > 1 ? status : record_tick(record, &output, err);
 }
 
+bool record_exists(const char *path) {
+    return access(path, F_OK) == 0 || errno != ENOENT;
+}
+
 int record_open(struct record **out, const char *path, const struct record_options *options,
                 struct error *err) {
     struct record *record = mem_zeroed(1, sizeof *record);
@@ -238,7 +245,7 @@ int record_open(struct record **out, const char *path, const struct record_optio
     }
     record->send = options->send;
     record->self = options->self;
-    bool there = access(path, F_OK) == 0;
+    bool there = record_exists(path);
     int status = there ? load_record(path, &kept, &state, err) : STATUS_OK;
     if (!status)
         status = start_record(record, options, there ? &kept : NULL, err);

@@ -34,6 +34,9 @@ struct record_options {
     void *self;
 };
 
+// Whether there is a file, or may be: one that cannot be reached just now is none that is missing.
+bool record_exists(const char *path);
+
 // Opens the member whose file is `path`, without a record when there is no such file.
 // STATUS_DATA when the file is damaged: a member that forgot a promise must not go on.
 int record_open(struct record **out, const char *path, const struct record_options *options,

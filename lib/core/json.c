@@ -1,5 +1,6 @@
 #include "core/json.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -43,12 +44,13 @@ static size_t give(void *buffer, size_t room, void *self) {
 int json_read(json_t **out, const char *text, size_t size, struct error *err) {
     struct document document = {.text = text, .size = size};
     json_error_t where;
+    errno = 0;
     *out = json_load_callback(give, &document, JSON_REJECT_DUPLICATES, &where);
     if (*out)
         return STATUS_OK;
-    // It says so by its code, or nothing at all.
+    // It says so by its code, or nothing at all, or calls it a mistake of the text.
     if (document.short_of_memory || json_error_code(&where) == json_error_out_of_memory ||
-        !*where.text)
+        !*where.text || errno == ENOMEM)
         return error_nomem(err);
     return error_set(err, STATUS_DATA, "JSON line %d, column %d: %s", where.line, where.column,
                      where.text);

@@ -249,7 +249,7 @@ static int read_metrics_lines(struct history_reader *r, FILE *file, const char *
             break;
         json_t *line = NULL;
         status = json_read(&line, text, (size_t)length, err);
-        if (status != STATUS_OK && number_of == 1) {
+        if (status == STATUS_DATA && number_of == 1) {
             error_set(err, STATUS_DATA, "%s is neither the folder of a run nor its metrics.jsonl",
                       path);
             break;

@@ -1068,6 +1068,33 @@ static void test_record(struct tap *tap) {
         record_close(record);
         free(text);
     });
+    TEST(tap, "a file that memory does not suffice for is not called damaged", {
+        struct record *record;
+        struct error err;
+        int status = STATUS_IO;
+        for (int n = 0; status && HEAP_FAILS; n++) {
+            err = (struct error){0};
+            heap_fail_after(n);
+            status = record_open(&record, path, &alone, &err);
+            heap_fail_after(-1);
+            if (status && (status != STATUS_IO || strstr(err.text, "damaged")))
+                FAIL(tap, "memory for %d: status %d, %s", n, status, err.text);
+        }
+        if (HEAP_FAILS)
+            record_close(record);
+    });
+    TEST(tap, "a file that cannot be reached is no new record", {
+        struct record *record;
+        char there[TEMPFILE_PATH + 2];
+        struct error err = {0};
+        snprintf(there, sizeof there, "%s.l", path);
+        CHECK(tap, symlink(there, there) == 0); // a link to itself
+        CHECK(tap, record_exists(there));
+        CHECK_INT(tap, record_open(&record, there, &alone, &err), STATUS_NOINPUT);
+        CHECK(tap, strstr(err.text, strerror(ELOOP)) != NULL);
+        unlink(there);
+        CHECK(tap, !record_exists(there));
+    });
     TEST(tap, "a file that lacks one of its numbers is refused, also if its sum is right", {
         static const char *const lacking[] = {
             "'v':1,'accepted':256,'version':0,'state':null",

@@ -425,7 +425,7 @@ int quorum_open(struct quorum **out, const struct quorum_config *config, struct 
 }
 
 int quorum_recall(struct quorum *quorum, struct error *err) {
-    bool there = !quorum->record && access(quorum->path, F_OK) == 0;
+    bool there = !quorum->record && record_exists(quorum->path);
     return there ? open_record(quorum, err) : STATUS_OK;
 }
 
