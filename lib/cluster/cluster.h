@@ -142,7 +142,8 @@ uint32_t cluster_part_epoch(const struct cluster *cluster, const struct cluster_
 // Samples of all parts, or of those that are left out.
 uint64_t cluster_samples(const struct cluster *cluster, bool out);
 // Whether a data server that asks to join can have a part: one of its samples that nobody serves
-// any more (*vacant), or a new one (NULL). `absent` tells whether a member is away.
+// any more (*vacant), or a new one (NULL), none of whose samples is another's. `absent` tells
+// whether a member is away.
 bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join,
                     cluster_absent *absent, const void *self, const struct cluster_part **vacant);
 // Takes over the epoch that a data server reports of its part, unless it is below the last whole
@@ -214,6 +215,9 @@ int cluster_divide(struct cluster *cluster, struct error *err);
 // `before` 0 a new part. A part that was left out goes on with the epoch that the run is in: what
 // lies between counts as skipped.
 int cluster_take_part(struct cluster *cluster, uint32_t before, uint32_t number, struct error *err);
+// Before there are parts: data servers that have samples of this one, which joined in their place,
+// are gone.
+void cluster_outlive(struct cluster *cluster, uint32_t number);
 // The run goes on without the part of this member, who is gone.
 void cluster_leave_out(struct cluster *cluster, uint32_t number);
 

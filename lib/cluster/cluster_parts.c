@@ -79,23 +79,70 @@ uint64_t cluster_samples(const struct cluster *cluster, bool out) {
 
 // --- who has them -----------------------------------------------------------------------------
 
+static bool overlaps(uint64_t first, uint64_t samples, const struct proto_join *join) {
+    if (samples == 0 || join->samples == 0)
+        return false;
+    return first < join->first ? join->first - first < samples
+                               : first - join->first < join->samples;
+}
+
+static bool has_address(const struct cluster_member *member, const struct proto_join *join) {
+    return join->training.length > 0 && strlen(member->training) == join->training.length &&
+           !memcmp(member->training, join->training.at, join->training.length);
+}
+
+static bool is_data_server(const struct cluster_member *member) {
+    return member->role == PROTO_ROLE_DATA_SERVER && !member->gone;
+}
+
+// Before there are parts: whether no data server that is there has some of the samples.
+static bool nobody_has(const struct cluster *cluster, const struct proto_join *join,
+                       cluster_absent *absent, const void *self) {
+    for (size_t i = 0; i < cluster->member_count; i++) {
+        const struct cluster_member *m = &cluster->members[i];
+        if (is_data_server(m) && overlaps(m->first, m->samples, join) && !has_address(m, join) &&
+            !absent(self, m))
+            return false;
+    }
+    return true;
+}
+
 bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join,
                     cluster_absent *absent, const void *self, const struct cluster_part **vacant) {
     bool taken = false;
     *vacant = NULL;
+    if (cluster->part_count == 0)
+        return nobody_has(cluster, join, absent, self);
     for (size_t i = 0; i < cluster->part_count; i++) {
         const struct cluster_part *part = &cluster->parts[i];
         const struct cluster_member *member = cluster_numbered(cluster, part->member);
-        if (part->first != join->first || part->samples != join->samples)
+        bool same = part->first == join->first && part->samples == join->samples;
+        if (!overlaps(part->first, part->samples, join))
             continue;
-        bool again = member && !member->gone && join->training.length > 0 &&
-                     strlen(member->training) == join->training.length &&
-                     !memcmp(member->training, join->training.at, join->training.length);
-        if (!*vacant && (!member || again || part->out || absent(self, member)))
+        bool again = member && !member->gone && has_address(member, join);
+        if (same && !*vacant && (!member || again || part->out || absent(self, member)))
             *vacant = part;
         taken = true;
     }
     return *vacant || !taken;
+}
+
+// Another data server that has some of the samples of member `number`; NULL: there is none.
+static const struct cluster_member *rival_of(const struct cluster *cluster, uint32_t number) {
+    const struct cluster_member *member = cluster_numbered(cluster, number);
+    const struct proto_join its = {.first = member->first, .samples = member->samples};
+    for (size_t i = 0; i < cluster->member_count; i++) {
+        const struct cluster_member *m = &cluster->members[i];
+        if (m->number != number && is_data_server(m) && overlaps(m->first, m->samples, &its))
+            return m;
+    }
+    return NULL;
+}
+
+void cluster_outlive(struct cluster *cluster, uint32_t number) {
+    const struct cluster_member *rival;
+    while ((rival = rival_of(cluster, number)))
+        cluster_leave(cluster, rival->number);
 }
 
 static struct cluster_part *find_part(struct cluster *cluster, uint32_t number) {

@@ -76,22 +76,50 @@ static int check_same_data(const struct proto_data *data, int outputs,
     return STATUS_OK;
 }
 
+// The samples of one server.
+struct served {
+    uint64_t first, samples;
+};
+
+static int by_first(const void *a, const void *b) {
+    const struct served *left = a, *right = b;
+    return (left->first > right->first) - (left->first < right->first);
+}
+
+// The first gap between these, whose order is lost by that.
+static void find_gap(struct data_servers_gap *gap, struct served *served, size_t count) {
+    uint64_t end = 0, next = gap->whole;
+    if (count > 0)
+        qsort(served, count, sizeof *served, by_first);
+    for (size_t i = 0; i < count && next == gap->whole; i++) {
+        if (served[i].first > end)
+            next = served[i].first;
+        else if (served[i].samples > end - served[i].first)
+            end = served[i].first + served[i].samples;
+    }
+    gap->first = end;
+    gap->samples = next > end ? next - end : 0;
+}
+
 static int add_description(struct link *link, int outputs, struct data_servers_data *all,
-                           struct error *err) {
+                           struct served *served, struct error *err) {
     const struct proto_get_data get = {.names = UINT32_MAX};
     struct kept *answer;
     int status = ask_server(link, PROTO_TYPE_GET_DATA, &get, PROTO_TYPE_DATA, &answer, err);
     if (status)
         return status;
-    status = check_same_data(&answer->message.data, outputs, all, err);
+    const struct proto_data *data = &answer->message.data;
+    status = check_same_data(data, outputs, all, err);
+    *served = (struct served){data->first, data->samples};
+    all->gap.whole = data->whole;
     kept_drop(answer);
     return status ? error_context(err, "data server %s", link_address(link)) : STATUS_OK;
 }
 
-int data_servers_describe(const struct data_servers *servers, int outputs,
-                          struct data_servers_data *data, struct error *err) {
+static int describe(const struct data_servers *servers, int outputs, struct data_servers_data *data,
+                    struct served *served, struct error *err) {
     int status = STATUS_OK;
-    *data = (struct data_servers_data){0};
+    size_t count = 0;
     for (size_t i = 0; !status && i < servers->routes->data_servers.count; i++) {
         struct link *link;
         if (is_absent(servers, server_at(servers, i)->member))
@@ -99,13 +127,27 @@ int data_servers_describe(const struct data_servers *servers, int outputs,
         status = dial_server(servers, i, &link, err);
         if (status)
             break;
-        status = add_description(link, outputs, data, err);
+        status = add_description(link, outputs, data, &served[count++], err);
         link_close(link);
     }
     if (!status && data->samples == 0)
         status = error_set(err, STATUS_UNAVAILABLE, "no data server can be asked");
-    for (size_t i = 0; i < servers->absent_count; i++)
+    for (size_t i = 0; i < servers->absent_count; i++) {
         data->samples += servers->absent[i].samples;
+        served[count++] = (struct served){servers->absent[i].first, servers->absent[i].samples};
+    }
+    if (!status)
+        find_gap(&data->gap, served, count);
+    return status;
+}
+
+int data_servers_describe(const struct data_servers *servers, int outputs,
+                          struct data_servers_data *data, struct error *err) {
+    size_t most = servers->routes->data_servers.count + servers->absent_count;
+    struct served *served = mem_zeroed(most + 1, sizeof *served);
+    *data = (struct data_servers_data){0};
+    int status = served ? describe(servers, outputs, data, served, err) : error_nomem(err);
+    free(served);
     return status;
 }
 

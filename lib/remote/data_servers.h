@@ -32,11 +32,19 @@ struct data_servers { // who they are, and how they are reached
     uint64_t seed;
 };
 
+// Samples of the whole data set that none of them serves: the first of these, and those right
+// behind it. No samples: all are served.
+struct data_servers_gap {
+    uint64_t first, samples;
+    uint64_t whole;
+};
+
 // What they serve together; {0} before.
 struct data_servers_data {
     char name[PROTO_ADDRESS_MAX + 1]; // of the data set
     uint64_t samples;                 // in all ranges
     uint32_t digest;
+    struct data_servers_gap gap;
 };
 
 // Asks all that are not absent. STATUS_DATA when their data sets differ, or have more classes than

@@ -204,6 +204,63 @@ both_served_all() {
     [ $((left + $(finished run))) -eq $((epochs * $(samples))) ]
 }
 
+# A run of $1 with a worker and a parameter server, which wants one data server.
+begin_without_data() {
+    controller "$@" --set data-servers=1
+    start adam-ps --controller "@$1.port" 2>/dev/null
+    worker "$1"
+}
+
+@test "a range that no data server has is waited for, by its samples, before training begins" {
+    begin_without_data run --set epochs=3
+    serve run 1
+    local half=$(($(samples) / 2))
+    wait_for said "waiting for data servers: none has samples $half\.\.$(($(samples) - 1)) of $(samples) (another --range)" run.err
+    run_ok adam-ctl status run
+    [[ $output == *"none has samples $half.."* ]]
+    [ "$(adam-ctl status run --json | jq .epoch)" = 0 ]
+    serve run 2
+    ends_with 0
+    [ -e run/DONE ]
+    [ "$(finished run)" -eq $((3 * $(samples))) ]
+}
+
+@test "on-data-loss=continue: a run begins without a range that nobody has, and says what it leaves out" {
+    begin_without_data run --set epochs=100000 --set on-data-loss=continue --set data-patience=0.5
+    serve run 2
+    wait_for said 'going on without samples that no data server has, from 0 on: 50% of each epoch' run.err
+    wait_for said '"event":"left_out"' run/metrics.jsonl
+    jq -se 'map(select(.event == "left_out"))[0].share == 0.5' run/metrics.jsonl
+    [ "$(adam-ctl status run --json | jq .left_out)" = 0.5 ]
+    [ "$(count run data_lost)" -eq 1 ]
+    # When it comes nothing is left out any more.
+    serve run 1
+    nothing_left_out() {
+        [ "$(adam-ctl status run --json | jq .left_out)" = 0 ]
+    }
+    wait_for nothing_left_out
+    adam-ctl down run
+    ends_with 75
+}
+
+@test "two data servers of the same samples, or of some: the second waits, and each sample comes once" {
+    controller run --set epochs=3
+    start adam-ps --controller @run.port 2>/dev/null
+    worker run
+    serve run 1
+    wait_for said 'data server [0-9]* .*joined' run.err
+    local range
+    for range in 1/1 1/2 1/3; do
+        start adam-serve digits.arec --range $range --controller @run.port 2>spare.err
+        wait_for said 'waiting for controller: .*busy: another data server serves these samples' spare.err
+        kill "$pid"
+        wait_end
+    done
+    serve run 2
+    ends_with 0
+    [ "$(finished run)" -eq $((3 * $(samples))) ]
+}
+
 @test "a second data server of the same samples has to wait until the first is gone" {
     begin run --set epochs=100000
     wait_for epoch_is run 1

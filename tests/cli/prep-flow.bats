@@ -129,7 +129,7 @@ OPS='resize 30x24; crop 20 random; hflip p=0.5; rotate 15; noise 0.05'
 --split train-labels=0.3 -o {split}.npy
 END
     [ -z "$(find . -name '*.npy')" ]
-    run_ok adam-prep d.arec --split labels=0.3 -o {split}.npy
+    run_ok adam-prep d.arec --split labels=0.3 -o '{split}.npy'
     [ "$(ls ./*.npy)" = $'./labels-labels.npy\n./labels.npy\n./train-labels.npy\n./train.npy' ]
     run_ok adam-prep d.arec --split labels=0.3 -o x.arec
 }

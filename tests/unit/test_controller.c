@@ -216,6 +216,26 @@ static void test_parts(struct tap *tap) {
         CHECK_INT(tap, c.part_count, 2);
         cluster_free(&c);
     });
+    TEST(tap, "samples of which some are another's are no part, and nobody's before training", {
+        struct cluster c = divided();
+        CHECK_INT(tap, take_part(&c, "tcp://a:3", 599, 1), 0);
+        CHECK_INT(tap, take_part(&c, "tcp://a:3", 500, 1000), 0);
+        CHECK_INT(tap, take_part(&c, "tcp://a:3", 700, UINT64_MAX), 0);
+        cluster_leave(&c, 2);
+        CHECK_INT(tap, take_part(&c, "tcp://a:3", 600, 300), 0);
+        c.part_count = 0;
+        const struct proto_join all = source_of("tcp://a:3", 0, 1000),
+                                rest = source_of("tcp://a:3", 600, 400);
+        const struct cluster_part *part;
+        const struct cluster_member *member;
+        CHECK(tap, !cluster_vacant(&c, &all, is_gone, NULL, &part));
+        CHECK(tap, cluster_vacant(&c, &rest, is_gone, NULL, &part) && !part);
+        // One that is away is gone when its samples are another's.
+        CHECK_INT(tap, cluster_join(&c, &all, &member, NULL), STATUS_OK);
+        cluster_outlive(&c, member->number);
+        CHECK_INT(tap, cluster_count(&c, PROTO_ROLE_DATA_SERVER), 1);
+        cluster_free(&c);
+    });
     TEST(tap, "who is started again at its address has its part at once", {
         struct cluster c = divided();
         uint64_t epoch = c.routes_epoch;

@@ -152,6 +152,7 @@ static int attach_data(struct checkpointer *s, bool first, struct error *err) {
     if (!first)
         recall_best(s);
     s->result.samples = s->data.samples;
+    s->result.gap = s->data.gap;
     s->saved = s->checkpoint.clock;
     s->ever_saved = first && s->resume;
     report_start(s, first);

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "core/gate.h"
 #include "proto/kept.h"
+#include "remote/data_servers.h"
 #include "run/best.h"
 #include "run/metrics.h"
 
@@ -54,8 +55,9 @@ struct checkpointer_result {
     bool hopeless;    // it ended so for good, whatever the status: a part of what it goes on from
                       // is not where it was
     uint64_t samples; // of an epoch
-    uint64_t skipped; // with initialise: the checkpoint's, as in the job
-    uint64_t clock;   // of the copy
+    struct data_servers_gap gap; // what of the data is in none
+    uint64_t skipped;            // with initialise: the checkpoint's, as in the job
+    uint64_t clock;              // of the copy
     double epoch;
     struct best last; // test; {0}: none yet
     struct best best; // of all tests

@@ -77,6 +77,8 @@ static uint32_t join_draft(const struct controller *c, struct cluster *next,
     if (before && member->role == PROTO_ROLE_PARAMETER_SERVER &&
         succeed_server(c, next, join, before, number, why))
         return 0;
+    if (!part && join->role == PROTO_ROLE_DATA_SERVER)
+        cluster_outlive(next, number);
     return part && cluster_take_part(next, before, number, why) ? 0 : number;
 }
 

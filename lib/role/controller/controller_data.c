@@ -24,9 +24,20 @@ uint64_t controller_samples(const struct controller *c) {
                                   : (uint64_t)(controller_epoch(c) * (double)c->epoch_samples);
 }
 
+// Samples of the data that are in no part. Before there are parts everything is still to be served.
+static uint64_t unserved(const struct controller *c) {
+    uint64_t parts = cluster_samples(c->cluster, false);
+    return c->cluster->part_count && c->gap.whole > parts ? c->gap.whole - parts : 0;
+}
+
+// Of the data: what is in parts, and what is in none.
+static uint64_t all_samples(const struct controller *c) {
+    return cluster_samples(c->cluster, false) + unserved(c);
+}
+
 double controller_left_out(const struct controller *c) {
-    uint64_t all = cluster_samples(c->cluster, false);
-    return all ? (double)cluster_samples(c->cluster, true) / (double)all : 0;
+    uint64_t all = all_samples(c), out = cluster_samples(c->cluster, true) + unserved(c);
+    return all ? (double)out / (double)all : 0;
 }
 
 bool controller_is_absent(const void *self, const struct cluster_member *member) {
@@ -81,7 +92,18 @@ static void name_part(const struct controller *c, const struct cluster_part *par
         cluster_name(name, member);
     snprintf(text, 512, "%s%s%s, which has samples %" PRIu64 "..%" PRIu64 " of %" PRIu64, name,
              member ? " at " : "", member ? member->training : "", part->first,
-             part->first + part->samples - 1, cluster_samples(c->cluster, false));
+             part->first + part->samples - 1, all_samples(c));
+}
+
+bool controller_waits_for_range(const struct controller *c, char text[PROTO_ADDRESS_MAX]) {
+    const struct data_servers_gap *gap = &c->gap;
+    if (!c->attached || gap->samples == 0)
+        return false;
+    snprintf(text, PROTO_ADDRESS_MAX,
+             "data servers: none has samples %" PRIu64 "..%" PRIu64 " of %" PRIu64
+             " (another --range)",
+             gap->first, gap->first + gap->samples - 1, gap->whole);
+    return true;
 }
 
 bool controller_waits_for_data(const struct controller *c, char text[PROTO_ADDRESS_MAX]) {
@@ -107,7 +129,7 @@ void controller_report(struct controller *c, const char *event, json_t *fields) 
 }
 
 static void report_part(struct controller *c, const char *event, const struct cluster_part *part) {
-    double all = (double)cluster_samples(c->cluster, false);
+    double all = (double)all_samples(c);
     controller_report(c, event,
                       json_pack("{s:I, s:I, s:f, s:f}", "first", (json_int_t)part->first, "count",
                                 (json_int_t)part->samples, "share", (double)part->samples / all,
@@ -186,7 +208,7 @@ static int look_at_part(struct controller *c, const struct cluster_part *part, s
 
 // What was left out of an epoch that the others have ended.
 static void report_left_out(struct controller *c, uint32_t epoch) {
-    double samples = 0;
+    double samples = (double)unserved(c);
     for (size_t i = 0; i < c->cluster->part_count; i++) {
         const struct cluster_part *part = &c->cluster->parts[i];
         double done = c->progress.parts[i].epoch - epoch;
@@ -197,7 +219,7 @@ static void report_left_out(struct controller *c, uint32_t epoch) {
         controller_report(c, "left_out",
                           json_pack("{s:I, s:I, s:f}", "of_epoch", (json_int_t)epoch, "left",
                                     (json_int_t)llround(samples), "share",
-                                    samples / (double)cluster_samples(c->cluster, false)));
+                                    samples / (double)all_samples(c)));
 }
 
 void controller_account(struct controller *c) {
@@ -214,6 +236,34 @@ int controller_look_at_data(struct controller *c, struct error *err) {
         if (c->cluster->stage >= CLUSTER_TRAINING && c->cluster->stage < CLUSTER_STOPPING)
             status = look_at_part(c, &c->cluster->parts[i], err);
     return status;
+}
+
+// --- samples that no data server has ----------------------------------------------------------
+
+bool controller_has_data(struct controller *c) {
+    if (c->gap.samples == 0) {
+        c->gap_since = 0;
+        return true;
+    }
+    if (c->gap_since == 0)
+        c->gap_since = clock_seconds();
+    return !strcmp(c->settings.on_data_loss, "continue") &&
+           clock_seconds() - c->gap_since > c->settings.data_patience;
+}
+
+void controller_tell_gap(struct controller *c) {
+    const struct data_servers_gap *gap = &c->gap;
+    double all = (double)all_samples(c);
+    if (gap->samples == 0)
+        return;
+    controller_say(c,
+                   "going on without samples that no data server has, from %" PRIu64
+                   " on: %.3g%% of each epoch",
+                   gap->first, 100 * controller_left_out(c));
+    controller_report(c, "data_lost",
+                      json_pack("{s:I, s:I, s:f, s:f}", "first", (json_int_t)gap->first, "count",
+                                (json_int_t)gap->samples, "share", (double)gap->samples / all,
+                                "part_epoch", controller_epoch(c)));
 }
 
 // --- a data server that joins -----------------------------------------------------------------

@@ -37,13 +37,15 @@ struct controller {
     struct settings settings; // as they are now
     char *settings_text;      // that their texts point into
 
-    bool attached;          // the checkpointer knows the data servers
-    uint64_t epoch_samples; // of all data servers; 0: not known yet
-    double tested, saved;   // epochs of the last test and checkpoint
-    double ended;           // epoch at which the end of the run was agreed; 0: it goes on
-    double saved_at;        // clock_seconds of the last checkpoint
-    double retry;           // clock_seconds before which a job that failed is not tried again
-    uint64_t clock;         // of the last copy
+    bool attached;               // the checkpointer knows the data servers
+    uint64_t epoch_samples;      // of all data servers; 0: not known yet
+    struct data_servers_gap gap; // what of the data none of them had when they were asked
+    double gap_since;            // clock_seconds; 0: there is none
+    double tested, saved;        // epochs of the last test and checkpoint
+    double ended;                // epoch at which the end of the run was agreed; 0: it goes on
+    double saved_at;             // clock_seconds of the last checkpoint
+    double retry;                // clock_seconds before which a job that failed is not tried again
+    uint64_t clock;              // of the last copy
     bool stop_wanted, stop_now, diverged;
     bool all_left;                    // nobody is left of a run that is stopping
     char diverging[128];              // the member that first reported that it `diverged`
@@ -180,6 +182,12 @@ bool controller_is_absent(const void *self, const struct cluster_member *member)
 struct data_servers_part *controller_absent(const struct controller *c, size_t *count);
 // Names the data server that the run waits for; false: none.
 bool controller_waits_for_data(const struct controller *c, char text[PROTO_ADDRESS_MAX]);
+// Before training begins: whether all of the data is served, or the run goes on without the rest.
+bool controller_has_data(struct controller *c);
+// Names the samples that nobody serves; false: there are none.
+bool controller_waits_for_range(const struct controller *c, char text[PROTO_ADDRESS_MAX]);
+// Says, and writes to the metrics, that training begins without some of the data.
+void controller_tell_gap(struct controller *c);
 // Waits for data servers that are away, or does what on-data-loss says.
 int controller_look_at_data(struct controller *c, struct error *err);
 // A line of metrics for each epoch that ended without a part of the data.

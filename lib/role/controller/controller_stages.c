@@ -79,6 +79,8 @@ void controller_look_for_waits(struct controller *c) {
         wait_for(c, PROTO_ROLE_DATA_SERVER, (size_t)c->settings.data_servers);
         wait_for(c, PROTO_ROLE_WORKER, workers_wanted(c));
         wait_for(c, PROTO_ROLE_PARAMETER_SERVER, servers_wanted(c));
+        if (!c->waits_for[0])
+            controller_waits_for_range(c, c->waits_for);
     }
     if (training && !c->waits_for[0])
         controller_waits_for_data(c, c->waits_for);
@@ -194,6 +196,7 @@ static int take_attached(struct controller *c, const struct checkpointer_result 
                 c->attached_routes == c->cluster->routes_epoch;
     c->attached = !result->job.initialise || same;
     c->epoch_samples = result->samples;
+    c->gap = result->gap;
     c->tested = c->saved = fmax(result->epoch, controller_epoch(c));
     c->saved_at = clock_seconds();
     bool anew = result->job.initialise && result->skipped != c->cluster->skipped;
@@ -286,7 +289,10 @@ static int begin_training(struct controller *c, struct error *err) {
         status = divide_data(c, next, err);
     if (!status)
         status = cluster_enter(next, CLUSTER_TRAINING, err);
-    return controller_commit(c, next, status, err);
+    status = controller_commit(c, next, status, err);
+    if (!status)
+        controller_tell_gap(c);
+    return status;
 }
 
 static int stay_starting(struct controller *c, struct error *err) {
@@ -303,7 +309,7 @@ static int stay_starting(struct controller *c, struct error *err) {
     c->attached &=
         c->attached_routes == c->cluster->routes_epoch; // a data server took another's place
     if (c->attached)
-        return workers_are_there(c) ? begin_training(c, err) : STATUS_OK;
+        return workers_are_there(c) && controller_has_data(c) ? begin_training(c, err) : STATUS_OK;
     if (!checkpointer_busy(c->checkpointer) &&
         begin_job(c, &(struct checkpointer_job){
                          .attach = true, .initialise = true, .buckets = c->cluster->places->epoch}))
