@@ -47,10 +47,13 @@ enum codec codec_of_extension(const char *extension) {
     return CODEC_NONE;
 }
 
+uint64_t decode_most(const struct decode_options *options) {
+    return options->max_pixels ? options->max_pixels : DEFAULT_MAX_PIXELS;
+}
+
 int format_check_size(uint64_t width, uint64_t height, const struct decode_options *options,
                       struct error *err) {
-    uint64_t limit = options->max_pixels ? options->max_pixels : DEFAULT_MAX_PIXELS;
-    uint64_t pixels;
+    uint64_t limit = decode_most(options), pixels;
     if (width == 0 || height == 0)
         return error_set(err, STATUS_DATA, "%llux%llu pixels: the picture is empty",
                          (unsigned long long)width, (unsigned long long)height);
@@ -62,6 +65,13 @@ int format_check_size(uint64_t width, uint64_t height, const struct decode_optio
         return error_set(err, STATUS_DATA, "%llux%llu pixels: a side is longer than %d",
                          (unsigned long long)width, (unsigned long long)height, IMAGE_MAX_SIDE);
     return STATUS_OK;
+}
+
+int format_shape(struct image *image, int width, int height, int channels, uint64_t beside,
+                 const struct decode_options *options, struct error *err) {
+    if (options->claim)
+        options->claim(options->self, (uint64_t)width * (uint64_t)height + beside);
+    return image_shape(image, width, height, channels, PIXEL_U8, err);
 }
 
 int image_decode(struct image *image, const void *data, size_t size,

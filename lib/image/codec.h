@@ -26,7 +26,14 @@ struct decode_options {
     // (after EXIF orientation), and says so (image->true_size). 0 sets no bound to that
     // side, two zeros mean full size.
     int least_width, least_height;
+    // NULL, or told how many pixels are about to have memory; returns when they may. Those that a
+    // progressive JPEG is kept in until it is complete count, too.
+    void (*claim)(void *self, uint64_t pixels);
+    void *self;
 };
+
+// Pixels that a picture may have with these options.
+uint64_t decode_most(const struct decode_options *options);
 
 // Refuses a picture that is empty, has a side over IMAGE_MAX_SIDE or more pixels
 // than the options allow. Called before anything of its size is allocated.

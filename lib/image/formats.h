@@ -14,6 +14,11 @@ int png_decode(struct image *image, const uint8_t *data, size_t size,
 int pnm_decode_last(struct image *image, const uint8_t *data, size_t size,
                     const struct decode_options *options, struct error *err);
 
+// Gives an image its shape, of bytes, when there may be memory for that and for so many pixels
+// `beside`.
+int format_shape(struct image *image, int width, int height, int channels, uint64_t beside,
+                 const struct decode_options *options, struct error *err);
+
 // Bytes on their way out; owns data. {0} is empty.
 struct encoded {
     uint8_t *data;

@@ -185,8 +185,9 @@ static int read_picture(struct jpeg_reader *r, struct image *image, const uint8_
     choose_colour(info, options->channels);
     jpeg_calc_output_dimensions(info);
     bool cmyk = info->out_color_space == JCS_CMYK;
-    status = image_shape(image, (int)info->output_width, (int)info->output_height,
-                         cmyk ? 3 : info->output_components, PIXEL_U8, r->trap.err);
+    uint64_t kept = info->progressive_mode ? (uint64_t)info->image_width * info->image_height : 0;
+    status = format_shape(image, (int)info->output_width, (int)info->output_height,
+                          cmyk ? 3 : info->output_components, kept, options, r->trap.err);
     if (status)
         return status;
     if (info->scale_denom > info->scale_num)

@@ -101,9 +101,9 @@ static int read_picture(struct png_reader *r, struct image *image,
     if (status)
         return status;
     int passes = set_transformations(r->png, r->info, options->channels);
-    status = image_shape(image, (int)png_get_image_width(r->png, r->info),
-                         (int)png_get_image_height(r->png, r->info),
-                         png_get_channels(r->png, r->info), PIXEL_U8, r->err);
+    status = format_shape(image, (int)png_get_image_width(r->png, r->info),
+                          (int)png_get_image_height(r->png, r->info),
+                          png_get_channels(r->png, r->info), 0, options, r->err);
     if (status)
         return status;
     const size_t line = (size_t)image->width * (size_t)image->channels;

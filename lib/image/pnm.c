@@ -200,7 +200,8 @@ static int read_picture(struct pnm_reader *r, struct image *image,
     if (least_bytes(r, width, height, (size_t)channels) > r->size - r->at)
         return ran_out(r);
     bool spread = channels == 1 && options->channels == 3;
-    status = image_shape(image, (int)width, (int)height, spread ? 3 : channels, PIXEL_U8, r->err);
+    status =
+        format_shape(image, (int)width, (int)height, spread ? 3 : channels, 0, options, r->err);
     if (status)
         return status;
     // Gray for RGB is read to the end of the space, then spread from its start.

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/allowance.h"
 #include "core/mem.h"
 #include "image/codec.h"
 #include "sample/sample.h"
@@ -12,6 +13,8 @@
 // Bytes of a picture that a call keeps for the next one: photographs of 20 million pixels have
 // less.
 enum { PICTURE_MOST = 64 << 20 };
+// Pixels up to which a picture is not counted among the large ones.
+enum { SMALL_PICTURE = 8 << 20 };
 
 // What a call has for itself.
 struct seat {
@@ -22,11 +25,12 @@ struct seat {
 struct predictor {
     struct scoring scoring;
     _Atomic uint64_t passes;
-    _Atomic int *first;   // of so many samples; 0: not reckoned yet, which may be done twice
-    pthread_mutex_t lock; // of all below
-    int under_way;        // calls
-    struct seat *free;    // seats that nobody has
-    struct seat *shared;  // that of several threads; NULL: somebody has it, or there is none
+    struct allowance pixels; // of large pictures that are decoded, until they are in a mini-batch
+    _Atomic int *first;      // of so many samples; 0: not reckoned yet, which may be done twice
+    pthread_mutex_t lock;    // of all below
+    int under_way;           // calls
+    struct seat *free;       // seats that nobody has
+    struct seat *shared;     // that of several threads; NULL: somebody has it, or there is none
 };
 
 static void close_seat(struct seat *seat) {
@@ -52,6 +56,7 @@ int predictor_open(struct predictor **out, const struct scoring_config *config, 
     if (!p)
         return error_nomem(err);
     pthread_mutex_init(&p->lock, NULL);
+    allowance_open(&p->pixels, PREDICTOR_PICTURES * decode_most(&config->decode));
     struct scoring_config few = *config;
     few.few = true;
     int status = scoring_open(&p->scoring, &few, err);
@@ -81,6 +86,7 @@ void predictor_close(struct predictor *p) {
     scoring_close(&p->scoring);
     free(p->first);
     pthread_mutex_destroy(&p->lock);
+    allowance_close(&p->pixels);
     free(p);
 }
 
@@ -136,17 +142,41 @@ static void leave_seat(struct predictor *p, struct seat *seat) {
     pthread_mutex_unlock(&p->lock);
 }
 
+// A picture that is decoded, and what it has of the allowance.
+struct large {
+    struct predictor *predictor;
+    uint64_t taken;
+};
+
+static void claim_pixels(void *self, uint64_t pixels) {
+    struct large *large = self;
+    if (pixels > SMALL_PICTURE)
+        large->taken = allowance_take(&large->predictor->pixels, pixels);
+}
+
+static void add_picture(struct predictor *p, struct seat *seat, struct predictor_sample *sample) {
+    struct image *image = &seat->scorer.input.image; // which operations may change
+    struct large large = {.predictor = p};
+    struct decode_options decode = p->scoring.decode;
+    decode.claim = claim_pixels;
+    decode.self = &large;
+    sample->status = image_decode(image, sample->bytes, sample->size, &decode, &sample->why);
+    if (sample->status == STATUS_OK)
+        sample->status = scorer_add_picture(&seat->scorer, image, LABEL_NONE, NULL, &sample->why);
+    if (large.taken == 0)
+        return;
+    input_trim(&seat->scorer.input, PICTURE_MOST);
+    allowance_give(&p->pixels, large.taken);
+}
+
 // From the bytes to a place in the mini-batch.
 static void add_sample(struct predictor *p, struct seat *seat, struct predictor_sample *sample) {
-    struct image *image = &seat->scorer.input.image; // which operations may change
+    if (!sample->floats) {
+        add_picture(p, seat, sample);
+        return;
+    }
     sample->status = STATUS_OK;
-    if (sample->floats)
-        scorer_add_floats(&seat->scorer, sample->floats);
-    else
-        sample->status =
-            image_decode(image, sample->bytes, sample->size, &p->scoring.decode, &sample->why);
-    if (!sample->floats && sample->status == STATUS_OK)
-        sample->status = scorer_add_picture(&seat->scorer, image, LABEL_NONE, NULL, &sample->why);
+    scorer_add_floats(&seat->scorer, sample->floats);
 }
 
 static void score_batch(struct predictor *p, struct seat *seat,

@@ -2,8 +2,10 @@
 //
 // Any thread may call predictor_score at any time. Each call that is under way has a scorer of
 // its own (train/scoring.h), which stays open for the next one: so the memory is that of the most
-// calls at a time. A call for one sample that begins while no other is under way may be shared by
-// several threads (model/net_team.h), so that its answer is there sooner.
+// calls at a time. Large pictures wait for each other, so that those that are decoded at a time
+// have together at most PREDICTOR_PICTURES times as many pixels as one may have. A call for one
+// sample that begins while no other is under way may be shared by several threads
+// (model/net_team.h), so that its answer is there sooner.
 #ifndef ADAM_TRAIN_PREDICTOR_H
 #define ADAM_TRAIN_PREDICTOR_H
 
@@ -11,6 +13,8 @@
 #include "train/scoring.h"
 
 struct predictor;
+
+#define PREDICTOR_PICTURES 4
 
 // The caller keeps what `config` points to. `threads` share such a call; 1: nobody does. STATUS_IO:
 // out of memory, or a thread cannot be started.

@@ -181,6 +181,28 @@ END
     [ $(($(kilobytes VmRSS) - before)) -lt 20000 ]
 }
 
+@test "large pictures wait for each other, however many threads decode" {
+    if [ -n "${SAN:-}" ]; then skip "sanitizers keep what was freed"; fi
+    python - >large.png <<'END'
+import struct, sys, zlib
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+sys.stdout.buffer.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 5000, 5000, 8, 2, 0, 0, 0))
+    + chunk(b"IDAT", zlib.compress(bytes(15001) * 5000)) + chunk(b"IEND", b""))
+END
+    serve --threads 16 --batch 1 --max-pixels 25000000
+    local before n callers=()
+    before=$(kilobytes VmRSS)
+    for n in {1..16}; do
+        curl -s --max-time 100 -o "$n.answer" --data-binary @large.png "$url/predict" &
+        callers+=($!)
+    done
+    wait "${callers[@]}"
+    for n in {1..16}; do jq -e '.error | contains("the model reads 1x28x28")' "$n.answer"; done
+    # Four of 75 MB at a time.
+    [ $(($(kilobytes VmHWM) - before)) -lt 400000 ]
+}
+
 @test "where memory is out 503 says so, and it goes on when there is some again" {
     if [ -n "${SAN:-}" ]; then skip "a sanitizer has memory of its own"; fi
     need prlimit
