@@ -42,11 +42,33 @@ static void reserve_standard(void) {
             (void)!open("/dev/null", modes[fd]);
 }
 
+// What a file that is mapped lacks since it was opened: somebody wrote over it, or its disk failed.
+// Nothing can go on with it, and no thread but this one knows.
+static void file_shrank(int number, siginfo_t *info, void *context) {
+    static const char text[] = ": error: a file has become shorter while it was read\n";
+    const char *name = program_invocation_short_name;
+    (void)context;
+    if (info->si_code != BUS_ADRERR) {
+        signal(number, SIG_DFL); // comes again as soon as this handler returns
+        return;
+    }
+    (void)!write(STDERR_FILENO, name, strlen(name));
+    (void)!write(STDERR_FILENO, text, sizeof text - 1);
+    _exit(STATUS_IO);
+}
+
+static void tell_shrunk_files(void) {
+    struct sigaction action = {.sa_sigaction = file_shrank, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
 void talk_begin(void) {
     mem_begin();
     cpu_flush_subnormals();
     reserve_standard();
     signal(SIGXFSZ, SIG_IGN);
+    tell_shrunk_files();
 }
 
 bool talk_is_terminal(void) {

@@ -11,7 +11,8 @@ struct error;
 // First in every main. Standard input, output and error that are closed stay reserved, so that
 // no file of ours gets their number; to read or write the first two is then an error. Beyond a
 // limit on the size of files (RLIMIT_FSIZE) a write fails with EFBIG, as on a full disk, and does
-// not kill the process. Calls mem_begin (core/mem.h) and cpu_flush_subnormals (core/cpu.h).
+// not kill the process; a file that becomes shorter while it is mapped ends it with a word and
+// STATUS_IO. Calls mem_begin (core/mem.h) and cpu_flush_subnormals (core/cpu.h).
 void talk_begin(void);
 
 // "adam-prep: error: TEXT"; a text that starts with "file:line:" goes out as it is.

@@ -363,6 +363,16 @@ tell it: --spool FILE counts them first" ]
     metrics run eval top1
 }
 
+@test "records that become shorter while they are trained on end the run with a word" {
+    adam-prep draw 3000 -q -o d.arec
+    start adam-worker --model "$ROOT/examples/digits.net" --data d.arec --epochs 100000 --out run -q 2>err
+    wait_for grep -q '"event":"start"' run/metrics.jsonl
+    truncate -s 8192 d.arec
+    wait_end
+    [ "$status" -eq 74 ]
+    [ "$(cat err)" = 'adam-worker: error: a file has become shorter while it was read' ]
+}
+
 @test "a mistake is named before anything is trained" {
     run_status 2 adam-worker --data train.idx
     [[ "$stderr" = *"--model FILE"* ]]
