@@ -12,6 +12,7 @@ struct cached {   // a picture, never changed
     uint64_t key; // its hash: keys lie elsewhere, each a miss of the processor's caches
     int width, height, channels;
     enum pixel type;
+    struct image_true true_size;
     uint8_t data[];
 };
 
@@ -54,8 +55,10 @@ static bool copy_cached(const struct cached *cached, struct image *image, int *s
         return false;
     *status =
         image_shape(image, cached->width, cached->height, cached->channels, cached->type, err);
-    if (*status == STATUS_OK)
+    if (*status == STATUS_OK) {
         memcpy(image->data, cached->data, image_bytes(image));
+        image->true_size = cached->true_size;
+    }
     return true;
 }
 
@@ -88,6 +91,7 @@ static bool cache_picture(struct picture_cache *pictures, uint32_t index,
         cached->key = picture_cache_key_hash(pictures, index);
         cached->width = image->width, cached->height = image->height;
         cached->channels = image->channels, cached->type = image->type;
+        cached->true_size = image->true_size;
         memcpy(cached->data, image->data, image_bytes(image));
     }
     if (cached && atomic_compare_exchange_strong(&pictures->entries[index], &none, cached))

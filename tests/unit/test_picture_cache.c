@@ -1,5 +1,6 @@
 // The data server's pictures: the same from the cache as from the files, within its limit.
 #include <stdlib.h>
+#include <sys/stat.h>
 
 #include "../helper/heap.h"
 #include "../helper/tap.h"
@@ -226,6 +227,62 @@ static void test_failures(struct tap *tap, const struct files *files) {
     });
 }
 
+// One picture of 65x33, decoded at a fraction, of class "c".
+struct photo {
+    char folder[TEMPFILE_PATH], class[TEMPFILE_PATH + 8], file[TEMPFILE_PATH + 16];
+};
+
+static void open_photo(struct photo *photo) {
+    struct image image = {0};
+    void *data;
+    size_t size;
+    tempfile_write(photo->folder, "", 0);
+    unlink(photo->folder);
+    snprintf(photo->class, sizeof photo->class, "%s/c", photo->folder);
+    snprintf(photo->file, sizeof photo->file, "%s/p.jpg", photo->class);
+    if (mkdir(photo->folder, 0700) || mkdir(photo->class, 0700) ||
+        image_shape(&image, 65, 33, 1, PIXEL_U8, NULL))
+        abort();
+    for (int i = 0; i < 65 * 33; i++)
+        image.u8[i] = (uint8_t)i;
+    if (image_encode(&data, &size, &image, CODEC_JPEG, 90, NULL))
+        abort();
+    write_file(photo->file, data, size);
+    free(data);
+    image_free(&image);
+}
+
+static void close_photo(const struct photo *photo) {
+    unlink(photo->file);
+    rmdir(photo->class);
+    rmdir(photo->folder);
+}
+
+static void test_fraction(struct tap *tap) {
+    TEST(tap, "a picture at a fraction of its size is the same from the cache", {
+        struct photo photo;
+        open_photo(&photo);
+        const char *paths[] = {photo.folder};
+        const struct picture_cache_options options = {
+            .paths = paths, .path_count = 1, .cache = PLENTY};
+        struct picture_cache *pictures;
+        struct image first = {0}, again = {0};
+        CHECK_INT(tap, picture_cache_open(&pictures, &options, NULL), STATUS_OK);
+        picture_cache_hint(pictures, &(struct decode_options){.least_width = 8, .least_height = 4});
+        CHECK_INT(tap, picture_cache_image(pictures, 0, &first, NULL), STATUS_OK);
+        CHECK_INT(tap, picture_cache_image(pictures, 0, &again, NULL), STATUS_OK);
+        CHECK_INT(tap, picture_cache_figures(pictures).hits, 1);
+        CHECK_INT(tap, first.true_size.by, 8);
+        CHECK_INT(tap, again.true_size.by, 8);
+        CHECK_INT(tap, image_true_width(&again), 65);
+        CHECK_INT(tap, image_true_height(&again), 33);
+        image_free(&first);
+        image_free(&again);
+        picture_cache_close(pictures);
+        close_photo(&photo);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     struct files files;
@@ -234,6 +291,7 @@ int main(void) {
     test_warm(&tap, &files);
     test_parts(&tap, &files);
     test_failures(&tap, &files);
+    test_fraction(&tap);
     close_files(&files);
     return tap_done(&tap);
 }
