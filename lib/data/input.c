@@ -103,6 +103,7 @@ static int check_input_shape(const struct input_config *config, const struct ima
 static int foresee_shape(const struct input_config *config, const struct image *picture,
                          struct error *err) {
     struct image to = *picture;
+    to.width = image_true_width(picture), to.height = image_true_height(picture);
     bool certain =
         (!config->before || ops_shape(config->before, &to.width, &to.height, &to.channels)) &&
         (!config->input || ops_shape(config->input, &to.width, &to.height, &to.channels));

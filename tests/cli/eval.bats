@@ -14,6 +14,34 @@ setup() {
     data=$made/digits-test.arec
 }
 
+@test "pictures that are decoded at a fraction of their size fit as whole ones do" {
+    mkdir -p jpeg/{a,b} png/{a,b}
+    python - <<'END'
+import numpy as np
+from PIL import Image
+
+# Of 520x521 an eighth is 65x66, of which 64 would be 64x65; of the whole they are 64x64.
+y, x = np.mgrid[0:521, 0:520]
+for name, blue in ("a", 200), ("b", 30):
+    picture = np.stack([x // 3, y // 3, np.full_like(x, blue)], -1).astype(np.uint8)
+    Image.fromarray(picture).save(f"jpeg/{name}/0.jpg", quality=95)
+    Image.open(f"jpeg/{name}/0.jpg").save(f"png/{name}/0.png")
+END
+    cat >small.net <<'END'
+input 3x64x64 ops='resize 64; scale 1/255'
+conv c1 maps=4 kernel=5 stride=4 act=relu
+softmax units=2
+END
+    run_ok adam-worker --model small.net --data png --epochs 1 --out small -q
+    run_ok adam-worker --model small.net --data jpeg --epochs 1 --out again -q
+    for kind in jpeg png; do
+        run_ok adam-eval --model small/latest --data $kind --json -q
+        jq -e '.samples == 2' <<<"$output"
+        jq .loss <<<"$output" >$kind.loss
+    done
+    python -c 'a, b = (float(open(k + ".loss").read()) for k in ("jpeg", "png")); assert abs(a - b) < 0.01, (a, b)'
+}
+
 @test "top-1, top-5 and loss are those of the scores of each sample" {
     run_ok adam-eval --model "$model" --data "$data" --per-sample scores.tsv
     figures=$output
