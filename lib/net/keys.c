@@ -148,8 +148,23 @@ static int authority_make(struct authority *ca, const char *crt, const char *key
     return status;
 }
 
+// Its two files, of which machines of a run have one.
+static int find_authority_file(const char *path, struct error *err) {
+    const char *why = access(path, R_OK) ? strerror(errno) : NULL;
+    return !why ? STATUS_OK
+                : error_set(err, STATUS_NOINPUT,
+                            "%s: %s; keys are made with ca.crt and ca.key, where the first were "
+                            "made",
+                            path, why);
+}
+
 static int authority_read(struct authority *ca, const char *crt, const char *key,
                           struct error *err) {
+    int status = find_authority_file(crt, err);
+    if (!status)
+        status = find_authority_file(key, err);
+    if (status)
+        return status;
     int code = mbedtls_x509_crt_parse_file(&ca->certificate, crt);
     if (code)
         return crypto_failed(crt, code, err);
@@ -207,14 +222,31 @@ static int check_name(const char *name, struct error *err) {
     return good ? STATUS_OK : error_set(err, STATUS_USAGE, "'%s' is no name for a key", name);
 }
 
+// Whether a file of that name can be new, and is not made twice.
+static int check_new(const char *folder, const char *const *names, size_t i, struct error *err) {
+    char path[PATH_ROOM];
+    struct stat there;
+    for (size_t before = 0; before < i; before++)
+        if (!strcmp(names[before], names[i]))
+            return error_set(err, STATUS_USAGE, "'%s' is named twice", names[i]);
+    int status = key_path(path, folder, names[i], ".pem", err);
+    if (status || lstat(path, &there))
+        return status;
+    errno = EEXIST;
+    return error_errno(err, STATUS_CANTCREATE, "%s", path);
+}
+
 int keys_make(const char *folder, const char *const *names, size_t count, int days,
               struct error *err) {
-    for (size_t i = 0; i < count; i++)
-        if (check_name(names[i], err))
-            return err ? err->status : STATUS_USAGE;
-    if (days < 1 || days > 36500)
-        return error_set(err, STATUS_USAGE, "keys for %d days", days);
-    int status = output_make_parents(folder, err);
+    int status = STATUS_OK;
+    for (size_t i = 0; !status && i < count; i++)
+        status = check_name(names[i], err);
+    for (size_t i = 0; !status && i < count; i++)
+        status = check_new(folder, names, i, err);
+    if (!status && (days < 1 || days > 36500))
+        status = error_set(err, STATUS_USAGE, "keys for %d days", days);
+    if (!status)
+        status = output_make_parents(folder, err);
     if (status)
         return status;
     if (mkdir(folder, 0700) && errno != EEXIST)

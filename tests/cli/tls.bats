@@ -172,6 +172,29 @@ END
     done < <(keyed_commands)
 }
 
+@test "keys are made of all names or of none" {
+    adam-ctl keys new one >made
+    ls new >before
+    run_status 73 adam-ctl keys new two one three
+    [ "$stderr" = "adam-ctl: error: new/one.pem: File exists" ]
+    run_status 2 adam-ctl keys new two three two
+    [[ "$stderr" = *"'two' is named twice"* ]]
+    ls new | diff before -
+    run_status 2 adam-ctl keys fresh two two
+    [ ! -e fresh/ca.key ]
+}
+
+@test "where ca.key or ca.crt is missing, that is said" {
+    mv ours/ca.key .
+    run_status 66 adam-ctl keys ours more
+    [[ "$stderr" = "adam-ctl: error: ours/ca.key: No such file or directory; "*"where the first were made" ]]
+    mv ca.key ours
+    rm ours/ca.crt
+    run_status 66 adam-ctl keys ours more
+    [[ "$stderr" = "adam-ctl: error: ours/ca.crt: No such file or directory; "* ]]
+    [ ! -e ours/more.pem ]
+}
+
 @test "a host name that does not resolve is named" {
     local address=tcp://no-such-host.invalid:7000
     run_status 69 adam-ctl status $address --insecure
