@@ -146,6 +146,9 @@ static int run_set(const struct subcommand *subcommand, char **operands, int cou
     struct grow lines = {0};
     struct kept *answer;
     for (int i = 1; i < count; i++)
+        if (!*operands[i])
+            return error_set(err, STATUS_USAGE, "'' is not KEY=VALUE");
+    for (int i = 1; i < count; i++)
         grow_format(&lines, "%s\n", operands[i]);
     char *text = grow_take(&lines);
     if (!text)

@@ -413,10 +413,22 @@ int link_answer(struct link *link, uint64_t request, uint16_t type, const void *
     return link_say(link, request, type, message, payload, err);
 }
 
+// As much of it as a refusal holds, without a part of a letter at its end: who asked would wait for
+// ever for a message that cannot be sent.
+static struct proto_text refusal_text(const char *text) {
+    struct proto_text all = proto_text(text);
+    if (all.length <= PROTO_REASON_MAX)
+        return all;
+    all.length = PROTO_REASON_MAX;
+    while (all.length > 0 && (text[all.length] & 0xc0) == 0x80) // no letter begins there
+        all.length--;
+    return all;
+}
+
 void link_refuse(struct link *link, uint64_t request, enum proto_refusal code, uint64_t detail,
                  const char *text) {
     const struct proto_refused refusal = {
-        .code = (uint16_t)code, .detail = detail, .text = proto_text(text)};
+        .code = (uint16_t)code, .detail = detail, .text = refusal_text(text)};
     if (request > 0)
         link_say(link, request, PROTO_TYPE_REFUSED, &refusal, NULL, NULL);
 }

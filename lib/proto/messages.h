@@ -45,6 +45,7 @@
 #define PROTO_PAYLOAD_MAX (32 << 20)
 #define PROTO_NAME_MAX 64
 #define PROTO_ADDRESS_MAX 256
+#define PROTO_REASON_MAX 1024
 #define PROTO_PIECES_MAX 4096
 #define PROTO_HELD_MAX 65536
 #define PROTO_LEASES_MAX 65536
@@ -294,7 +295,7 @@
 #define PROTO_REFUSED(F, L)                                                                        \
     F(U16, code, 0, "why (Refusals)")                                                              \
     F(U64, detail, 0, "what the code says")                                                        \
-    F(TEXT, text, 1024, "the same for people")
+    F(TEXT, text, PROTO_REASON_MAX, "the same for people")
 
 // Controllers.
 

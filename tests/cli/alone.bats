@@ -130,6 +130,10 @@ answers() {
         run_status 2 adam-ctl set run rate=0.5 "$1"
         [ "$stderr" = "adam-ctl: error: $2" ]
     }
+    refused '' "'' is not KEY=VALUE"
+    # A refusal in more words than one holds.
+    run_status 2 timeout 60 adam-ctl set run "rate=0.$(printf '0%.0s' {1..3000})1"
+    [[ "$stderr" = "adam-ctl: error: rate is a number of 0 to 1e+09, not '0.000"* ]]
     refused threads=2 'threads cannot change while the run goes on'
     refused home=copies 'home cannot change while the run goes on'
     refused push-every=3 'push-every is of runs of many processes: this one trains alone'

@@ -92,12 +92,22 @@ static void hear_push(struct server *server, struct link *link, uint64_t request
     link_answer(link, request, PROTO_TYPE_PUSHED, &pushed, NULL, NULL);
 }
 
+// In more words than a refusal holds.
+static void refuse_at_length(struct link *link, uint64_t request) {
+    char text[2048] = "x";
+    for (size_t i = 1; i + 3 < sizeof text; i += 2)
+        memcpy(text + i, "\xc3\xa9", 3);
+    link_refuse(link, request, PROTO_REFUSAL_WRONG_SHAPE, 0, text);
+}
+
 static void hear_request(void *context, struct link *link, uint64_t request, uint16_t type,
                          const union proto_message *message, struct buffer *payload) {
     if (type == PROTO_TYPE_PULL)
         hear_pull(context, link, request, &message->pull);
     else if (type == PROTO_TYPE_PUSH)
         hear_push(context, link, request, &message->push, payload);
+    else if (type == PROTO_TYPE_LEAVE)
+        refuse_at_length(link, request);
     else if (type != PROTO_TYPE_GET_RUN) // which is never answered
         link_refuse(link, request, PROTO_REFUSAL_WRONG_ROLE, type, "not here");
 }
@@ -366,6 +376,16 @@ static void test_many(struct tap *tap) {
     TEST(tap, "a refusal arrives in words", {
         CHECK_INT(tap, push(link, weights, 12, &err), STATUS_UNAVAILABLE);
         CHECK(tap, strstr(err.text, "refused: wrong shape: not the right number") != NULL);
+    });
+    TEST(tap, "of a refusal in very many words as many arrive as it holds", {
+        struct link_request long_one = {.type = PROTO_TYPE_LEAVE,
+                                        .message = &(struct proto_leave){.session = 0}};
+        char last[ERROR_TEXT];
+        CHECK_INT(tap, link_call(link, &long_one, NULL, &err), STATUS_UNAVAILABLE);
+        // 512 letters of two bytes, of which the last would be cut.
+        snprintf(last, sizeof last, "%s", strstr(err.text, "x\xc3\xa9"));
+        CHECK_INT(tap, strlen(last), 1 + 2 * 511);
+        CHECK_TEXT(tap, last + 1 + 2 * 510, "\xc3\xa9");
     });
     TEST(tap, "what cannot be sent is not", {
         struct link_request bad = {.type = PROTO_TYPE_STOP,
