@@ -70,6 +70,18 @@ static const char *add_values(struct exporting *ex, const char *name, struct sha
     return few ? graph_floats(ex->graph, name, channels, 3, few) : "";
 }
 
+// Factors of a channel that differ by the rounding of summands alone become one.
+static void level_channel(float *factors, size_t n) {
+    double sum = 0;
+    bool same = true;
+    for (size_t i = 0; i < n; i++)
+        sum += (double)factors[i];
+    for (size_t i = 0; i < n; i++)
+        same = same && fabs((double)factors[i] - sum / (double)n) <= NEAR * fabs(sum / (double)n);
+    for (size_t i = 0; same && i < n; i++)
+        factors[i] = (float)(sum / (double)n);
+}
+
 static int add_line(struct exporting *ex, const struct layer *input,
                     const float *const made[PROBES], struct error *err) {
     struct graph *graph = ex->graph;
@@ -83,6 +95,8 @@ static int add_line(struct exporting *ex, const struct layer *input,
     }
     if (!factors || !summands)
         return error_nomem(err);
+    for (size_t pixels = n / (size_t)input->out.c, c = 0; c < (size_t)input->out.c; c++)
+        level_channel(factors + c * pixels, pixels);
     struct graph_node *times = graph_node(graph, "Mul", "input.scaled");
     graph_input(graph, times, "pictures");
     graph_input(graph, times, add_values(ex, "input.factor", input->out, factors));

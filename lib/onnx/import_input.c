@@ -10,6 +10,7 @@
 #include "core/grow.h"
 #include "image/floats.h"
 #include "onnx/import_internal.h"
+#include "ops/ops.h"
 
 // What torchvision's models were trained on, and so most of those of three channels.
 #define OPS_OF_COLOURS "scale 1/255; mean 0.485,0.456,0.406; std 0.229,0.224,0.225"
@@ -117,7 +118,8 @@ static int read_channels(const struct importing *im, const struct value *value,
     int channels = import_out(im, value).c;
     if (count != 1 && !import_is_of_maps(im, value, tensor))
         return error_set(err, STATUS_DATA,
-                         "of the input it is supported with a number, or one for each channel");
+                         "of the input it is supported with a number, or one for each channel; "
+                         "Add and Sub with a picture, too");
     for (int c = 0; c < channels; c++)
         values[c] = (double)import_float(tensor, count == 1 ? 0 : (size_t)c);
     return STATUS_OK;
@@ -128,6 +130,7 @@ static int make_channels(struct importing *im, int channels, struct error *err) 
         return STATUS_OK;
     im->factor = keep_room(&im->keep, (size_t)channels, sizeof *im->factor);
     im->summand = keep_room(&im->keep, (size_t)channels, sizeof *im->summand);
+    im->summands = (size_t)channels;
     if (!im->factor || !im->summand)
         return error_nomem(err);
     for (int c = 0; c < channels; c++)
@@ -135,14 +138,54 @@ static int make_channels(struct importing *im, int channels, struct error *err) 
     return STATUS_OK;
 }
 
-static void scale_channel(char op, double *factor, double *summand, double number) {
-    if (op == 'A' || op == 'S') {
-        *summand += op == 'A' ? number : -number;
-        return;
+// The channel of a summand.
+static size_t channel_of(const struct importing *im, size_t i) {
+    return i / (im->summands / (size_t)im->drafts[0].out.c);
+}
+
+// From now on each value has a summand of its own.
+static int spread_summands(struct importing *im, struct error *err) {
+    size_t n = shape_size(im->drafts[0].out), each = n / im->summands;
+    double *all = keep_room(&im->keep, n, sizeof *all);
+    if (!all)
+        return error_nomem(err);
+    for (size_t i = 0; i < n; i++)
+        all[i] = im->summand[i / each];
+    im->summand = all;
+    im->summands = n;
+    return STATUS_OK;
+}
+
+// A picture that is added or subtracted.
+static int add_picture(struct importing *im, char op, const Onnx__TensorProto *tensor,
+                       struct error *err) {
+    int status = spread_summands(im, err);
+    for (size_t i = 0; !status && i < im->summands; i++) {
+        double number = (double)import_float(tensor, i);
+        im->summand[i] += op == 'A' ? number : -number;
     }
-    double times = op == 'M' ? number : 1 / number;
-    *factor *= times;
-    *summand *= times;
+    return status;
+}
+
+static void add_to_channels(struct importing *im, const double *numbers, double sign) {
+    for (size_t i = 0; i < im->summands; i++)
+        im->summand[i] += sign * numbers[channel_of(im, i)];
+}
+
+static void multiply_channels(struct importing *im, const double *numbers) {
+    for (size_t i = 0; i < im->summands; i++)
+        im->summand[i] *= numbers[channel_of(im, i)];
+    for (int c = 0; c < im->drafts[0].out.c; c++)
+        im->factor[c] *= numbers[c];
+}
+
+static void scale_channels(struct importing *im, char op, double *numbers) {
+    for (int c = 0; op == 'D' && c < im->drafts[0].out.c; c++)
+        numbers[c] = 1 / numbers[c];
+    if (op == 'A' || op == 'S')
+        add_to_channels(im, numbers, op == 'A' ? 1 : -1);
+    else
+        multiply_channels(im, numbers);
 }
 
 int import_scale(struct importing *im, const Onnx__NodeProto *node, const struct value *value,
@@ -151,13 +194,17 @@ int import_scale(struct importing *im, const Onnx__NodeProto *node, const struct
     double *numbers = keep_room(&im->keep, (size_t)channels, sizeof *numbers);
     if (value->shared || value->readers > 1)
         return error_set(err, STATUS_DATA, "the input is also read as it is");
-    int status = numbers ? read_channels(im, value, tensor, numbers, err) : error_nomem(err);
+    char op = *node->op_type;
+    bool picture = strchr("AS", op) && !import_is_of_maps(im, value, tensor) &&
+                   import_is_of_values(tensor, im->drafts[0].out);
+    int status = numbers ? make_channels(im, channels, err) : error_nomem(err);
     if (!status)
-        status = make_channels(im, channels, err);
+        status = picture ? add_picture(im, op, tensor, err)
+                         : read_channels(im, value, tensor, numbers, err);
     if (status)
         return status;
-    for (int c = 0; c < channels; c++)
-        scale_channel(*node->op_type, &im->factor[c], &im->summand[c], numbers[c]);
+    if (!picture)
+        scale_channels(im, op, numbers);
     im->scaler = node;
     import_gives_same(im, node, value);
     return STATUS_OK;
@@ -197,38 +244,91 @@ static void put_list(struct grow *to, const char *name, const double *numbers, i
     }
 }
 
-// What mean and std take.
-static bool is_op(double factor, double mean) {
-    return factor >= 1 / MOST && factor <= MOST && fabs(mean) <= MOST;
+// What scale, mean and std take.
+static bool is_op(double factor, double number) {
+    return fabs(factor) >= 1 / MOST && fabs(factor) <= MOST && fabs(number) <= MOST;
 }
 
-// x factor + summand = (x - mean) / std
-static int put_scale(struct importing *im, struct grow *to, struct error *err) {
+// Whether one number stands for all of a channel, and a list takes those of all channels.
+static bool is_list(const struct importing *im, const double *mean) {
     int channels = im->drafts[0].out.c;
-    double *mean = keep_room(&im->keep, (size_t)channels, sizeof *mean);
-    bool moved = false, scaled = false;
-    if (!mean)
-        return error_nomem(err);
-    for (int c = 0; c < channels; c++) {
-        mean[c] = 0 - im->summand[c] / im->factor[c];
-        if (!is_op(im->factor[c], mean[c]))
+    size_t each = im->summands / (size_t)channels;
+    bool list = channels <= CHANNELS_MOST || all_same(mean, (int)im->summands);
+    for (size_t i = 0; list && i < im->summands; i++)
+        list = is_near(mean[i], mean[i / each * each]);
+    return list;
+}
+
+static int put_picture(const struct importing *im, struct grow *to, const double *mean,
+                       struct error *err) {
+    struct shape shape = im->drafts[0].out;
+    size_t channels = (size_t)shape.c, pixels = (size_t)shape.h * (size_t)shape.w,
+           each = pixels * channels / im->summands;
+    struct image picture = {0};
+    int status = image_shape(&picture, shape.w, shape.h, shape.c, PIXEL_F32, err);
+    for (size_t i = 0; !status && i < pixels * channels; i++)
+        picture.f32[i % pixels * channels + i / pixels] = (float)mean[i / each];
+    char *word = status ? NULL : ops_picture(&picture);
+    if (word)
+        grow_format(to, "%smean %s", to->length ? "; " : "", word);
+    image_free(&picture);
+    free(word);
+    return status || word ? status : error_nomem(err);
+}
+
+static int put_mean(const struct importing *im, struct grow *to, const double *mean,
+                    struct error *err) {
+    int channels = im->drafts[0].out.c, count = channels <= CHANNELS_MOST ? channels : 1;
+    double list[CHANNELS_MOST];
+    if (!is_list(im, mean))
+        return put_picture(im, to, mean, err);
+    for (int c = 0; c < count; c++)
+        list[c] = mean[(size_t)c * (im->summands / (size_t)channels)];
+    put_list(to, "mean", list, count, false);
+    return STATUS_OK;
+}
+
+static int check_numbers(const struct importing *im, const double *mean, struct error *err) {
+    int channels = im->drafts[0].out.c;
+    for (size_t i = 0; i < im->summands; i++) {
+        double factor = im->factor[channel_of(im, i)];
+        if (!is_op(factor, mean[i]))
             return error_set(err, STATUS_DATA,
                              "the graph multiplies its input by %g and adds %g, which no mean and "
                              "std of adam-ops(7) do",
-                             im->factor[c], im->summand[c]);
-        moved = moved || im->summand[c] != 0;
+                             factor, im->summand[i]);
+    }
+    return channels <= CHANNELS_MOST || all_same(im->factor, channels)
+               ? STATUS_OK
+               : error_set(err, STATUS_DATA,
+                           "a factor for each of more than %d channels of the input is not "
+                           "supported",
+                           CHANNELS_MOST);
+}
+
+// x factor + summand = (x - mean) / std; or, as no std is below 0, x scale - mean.
+static int put_scale(struct importing *im, struct grow *to, struct error *err) {
+    int channels = im->drafts[0].out.c;
+    double *mean = keep_room(&im->keep, im->summands, sizeof *mean);
+    bool moved = false, scaled = false, turned = false;
+    if (!mean)
+        return error_nomem(err);
+    for (int c = 0; c < channels; c++) {
+        turned = turned || im->factor[c] < 0;
         scaled = scaled || im->factor[c] != 1;
     }
-    if (channels > CHANNELS_MOST && !(all_same(mean, channels) && all_same(im->factor, channels)))
-        return error_set(err, STATUS_DATA,
-                         "a number for each of more than %d channels of the "
-                         "input is not supported",
-                         CHANNELS_MOST);
-    if (moved)
-        put_list(to, "mean", mean, channels, false);
-    if (scaled)
+    for (size_t i = 0; i < im->summands; i++) {
+        mean[i] = 0 - im->summand[i] / (turned ? 1 : im->factor[channel_of(im, i)]);
+        moved = moved || im->summand[i] != 0;
+    }
+    int status = check_numbers(im, mean, err);
+    if (!status && turned)
+        put_list(to, "scale", im->factor, channels, false);
+    if (!status && moved)
+        status = put_mean(im, to, mean, err);
+    if (!status && scaled && !turned)
         put_list(to, "std", im->factor, channels, true);
-    return STATUS_OK;
+    return status;
 }
 
 static const char *usual_ops(const struct importing *im) {

@@ -103,8 +103,9 @@ struct importing {
     const char *end;            // the name of what the graph gives
     const char *scores;         // the operator that makes scores at its end; NULL: none
     const char *guessed_scores; // NULL: they are said
-    double *factor,
-        *summand; // by channel: what the graph itself does with its input; NULL: nothing
+    double *factor;             // by channel: what the graph multiplies its input by; NULL: nothing
+    double *summand;            // and what it adds then, by channel or to each value
+    size_t summands;            //
     const Onnx__NodeProto *scaler; // the last node that does it
 };
 
@@ -205,6 +206,8 @@ importer import_unary, import_binary, import_sum;
 // A number for each map, or for each unit of what is flat.
 bool import_is_of_maps(const struct importing *im, const struct value *value,
                        const Onnx__TensorProto *tensor);
+// A number for each value of the shape.
+bool import_is_of_values(const Onnx__TensorProto *tensor, struct shape shape);
 // Whether the node's factors or summands are those of the norm before it. If so they become that.
 bool import_takes_scale(struct importing *im, const Onnx__NodeProto *node,
                         const struct value *value, const Onnx__TensorProto *tensor);

@@ -218,7 +218,7 @@ int import_group_norm(struct importing *im, const Onnx__NodeProto *node, struct 
 }
 
 // Dimensions of 1 may stand before them.
-static bool is_of_values(const Onnx__TensorProto *tensor, struct shape shape) {
+bool import_is_of_values(const Onnx__TensorProto *tensor, struct shape shape) {
     size_t rank = tensor->n_dims;
     return rank >= 3 && import_tensor_count(tensor) == shape_size(shape) &&
            tensor->dims[rank - 3] == shape.c && tensor->dims[rank - 2] == shape.h &&
@@ -234,7 +234,7 @@ static int check_sample(const struct importing *im, const struct value *x,
         return status;
     size_t rank = tensor->n_dims;
     bool fits = x->flat ? rank > 0 && (size_t)tensor->dims[rank - 1] == shape_size(shape)
-                        : is_of_values(tensor, shape);
+                        : import_is_of_values(tensor, shape);
     return fits && rank <= import_rank(x)
                ? STATUS_OK
                : error_set(err, STATUS_DATA, "'%.100s' has not the shape of a sample",
@@ -288,14 +288,14 @@ bool import_is_of_maps(const struct importing *im, const struct value *value,
 // A norm of one group with a number for each value is of the other type; not once it has one for
 // each map.
 static bool may_be_layernorm(const struct draft *draft, const Onnx__TensorProto *tensor) {
-    return draft->groups == 1 && !draft->weights.tensor && is_of_values(tensor, draft->out);
+    return draft->groups == 1 && !draft->weights.tensor && import_is_of_values(tensor, draft->out);
 }
 
 static bool fits_norm(const struct importing *im, const struct value *value,
                       const Onnx__TensorProto *tensor) {
     const struct draft *draft = &im->drafts[value->layer];
     if (!strcmp(draft->type, "layernorm"))
-        return !value->flat && is_of_values(tensor, draft->out);
+        return !value->flat && import_is_of_values(tensor, draft->out);
     return !strcmp(draft->type, "groupnorm") && (import_is_of_maps(im, value, tensor) ||
                                                  (!value->flat && may_be_layernorm(draft, tensor)));
 }
