@@ -183,7 +183,8 @@ static int combine_tensor(struct importing *im, const Onnx__NodeProto *node,
                          "'%.100s' is split into %d rows: only one number is "
                          "supported",
                          value->name, value->rows);
-    if (value->layer == 0 && operands[0] && !value->curve && !value->rows)
+    bool alone = !value->shared && value->readers == 1;
+    if (value->layer == 0 && operands[0] && !value->curve && !value->rows && alone)
         return import_scale(im, node, value, tensor, err);
     if (import_takes_scale(im, node, value, tensor))
         return STATUS_OK;

@@ -192,8 +192,6 @@ int import_scale(struct importing *im, const Onnx__NodeProto *node, const struct
                  const Onnx__TensorProto *tensor, struct error *err) {
     int channels = im->drafts[0].out.c;
     double *numbers = keep_room(&im->keep, (size_t)channels, sizeof *numbers);
-    if (value->shared || value->readers > 1)
-        return error_set(err, STATUS_DATA, "the input is also read as it is");
     char op = *node->op_type;
     bool picture = strchr("AS", op) && !import_is_of_maps(im, value, tensor) &&
                    import_is_of_values(tensor, im->drafts[0].out);

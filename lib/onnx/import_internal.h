@@ -236,7 +236,7 @@ bool import_drops_sigmoid(struct importing *im, struct value *value);
 
 // The first draft. STATUS_DATA: the graph takes no pictures.
 int import_input(struct importing *im, struct error *err);
-// What the node does with the input becomes a part of its operations.
+// What the node, the only one that reads it, does with the input becomes a part of its operations.
 int import_scale(struct importing *im, const Onnx__NodeProto *node, const struct value *value,
                  const Onnx__TensorProto *tensor, struct error *err);
 // The operations of the input, kept. *guessed: nobody has told them.

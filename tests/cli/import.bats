@@ -413,6 +413,16 @@ concat pair from=both,twice
 dense last units=5 act=relu
 logistic logistic1 units=5
 NET
+    # The input itself is read three times, and is no operand of operations then.
+    printf 'input 3x7x6\ngelu g\nconv c maps=4 kernel=3\nsoftmax s units=5\n' >gelu.net
+    pictures 7x6x3
+    adam-worker --model gelu.net --data pictures.npy --labels labels.npy --epochs 1 --rate 1e-4 \
+        --threads 1 --out run/ -q
+    adam-ctl export run/ -o model.onnx
+    adam-ctl import model.onnx -o back --ops ''
+    diff gelu.net <(model_of back)
+    same_scores
+    rm -r run
     refused <<'TABLE'
 exec(open("script").read()); nodes[1:1] = [node("Tanh", ["c"], ["t"]), node("Exp", ["t"], ["e"]), node("Relu", ["e"], ["r"])]; nodes[4].input[0] = "r"; save(model(nodes, constants)) => node 'flat' | none of the activations
 exec(open("script").read()); nodes[1:1] = [node("Tanh", ["c"], ["t"]), node("Clip", ["t", "", "three"], ["e"]), node("Mul", ["e", "c"], ["r"])]; nodes[4].input[0] = "r"; save(model(nodes, constants)) => node 'flat' | none of the activations
