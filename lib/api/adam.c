@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cpu.h"
 #include "core/error.h"
 #include "core/mem.h"
 #include "kernels/kernels.h"
@@ -31,10 +32,19 @@ static int tell(struct adam_error *to, const struct error *from) {
     return from->status;
 }
 
-// The locale of the thread that calls, which is to be restored with uselocale: in that of the
-// program the point of a number may be a comma.
-static locale_t enter(const struct adam_model *model) {
-    return uselocale(model->plain);
+// What the thread that calls has chosen, and is to have again.
+struct caller {
+    locale_t locale;     // in that of the program the point of a number may be a comma
+    unsigned arithmetic; // and small numbers may be many times as slow
+};
+
+static struct caller enter(const struct adam_model *model) {
+    return (struct caller){uselocale(model->plain), cpu_enter_arithmetic()};
+}
+
+static void leave(const struct caller *caller) {
+    cpu_leave_arithmetic(caller->arithmetic);
+    uselocale(caller->locale);
 }
 
 static int open_trained(struct adam_model *model, const char *path, struct error *err) {
@@ -53,9 +63,9 @@ static int open_model(struct adam_model *model, const char *path, struct error *
     model->plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!model->plain)
         return error_nomem(err);
-    locale_t before = enter(model);
+    struct caller caller = enter(model);
     int status = open_trained(model, path, err);
-    uselocale(before);
+    leave(&caller);
     return status;
 }
 
@@ -99,9 +109,9 @@ const char *adam_class(const struct adam_model *model, int index) {
 static int predict_one(struct adam_model *model, struct predictor_sample *sample,
                        struct adam_error *error) {
     struct error err = {0};
-    locale_t before = enter(model);
+    struct caller caller = enter(model);
     int status = predictor_score(model->predictor, &sample, 1, &err);
-    uselocale(before);
+    leave(&caller);
     return tell(error, !status && sample->status ? &sample->why : &err);
 }
 
@@ -143,7 +153,7 @@ int adam_predict_floats(struct adam_model *model, const float *values, int count
     struct error err = {0};
     struct ready ready = {0};
     size_t classes = (size_t)adam_classes(model), size = predictor_values(model->predictor);
-    locale_t before = enter(model);
+    struct caller caller = enter(model);
     int batch = predictor_batch(model->predictor), status = ready_open(&ready, batch, &err);
     for (int i = 0; i < count && !status; i += batch)
         status = predict_ready(model, &ready, values + (size_t)i * size,
@@ -151,6 +161,6 @@ int adam_predict_floats(struct adam_model *model, const float *values, int count
                                &err);
     free(ready.samples);
     free(ready.each);
-    uselocale(before);
+    leave(&caller);
     return tell(error, &err);
 }

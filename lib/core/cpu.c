@@ -79,13 +79,39 @@ const char *cpu_level_name(enum cpu_level level) {
     return level_names[level];
 }
 
+#if defined(__x86_64__)
+enum { ZERO_OPERANDS = 1 << 6, ZERO_RESULTS = 1 << 15, NO_TRAPS = 0x1f80 }; // of MXCSR
+#elif defined(__aarch64__)
+enum { ZEROS = 1 << 24 }; // of FPCR: FZ
+#endif
+
 void cpu_flush_subnormals(void) {
 #if defined(__x86_64__)
-    enum { ZERO_OPERANDS = 1 << 6, ZERO_RESULTS = 1 << 15 }; // of MXCSR: DAZ and FTZ
     _mm_setcsr(_mm_getcsr() | ZERO_OPERANDS | ZERO_RESULTS);
 #elif defined(__aarch64__)
-    enum { FLUSH = 1 << 24 }; // of FPCR: FZ
-    __builtin_aarch64_set_fpcr(__builtin_aarch64_get_fpcr() | FLUSH);
+    __builtin_aarch64_set_fpcr(__builtin_aarch64_get_fpcr() | ZEROS);
+#endif
+}
+
+unsigned cpu_enter_arithmetic(void) {
+    unsigned before = 0;
+#if defined(__x86_64__)
+    before = _mm_getcsr();
+    _mm_setcsr(NO_TRAPS | ZERO_OPERANDS | ZERO_RESULTS);
+#elif defined(__aarch64__)
+    before = __builtin_aarch64_get_fpcr();
+    __builtin_aarch64_set_fpcr(ZEROS);
+#endif
+    return before;
+}
+
+void cpu_leave_arithmetic(unsigned before) {
+#if defined(__x86_64__)
+    _mm_setcsr(before);
+#elif defined(__aarch64__)
+    __builtin_aarch64_set_fpcr(before);
+#else
+    (void)before;
 #endif
 }
 

@@ -28,6 +28,11 @@ const char *cpu_level_name(enum cpu_level level);
 // weight that no gradient reaches any more, would otherwise stay subnormal, and products with it
 // many times as slow. Where the processor cannot, nothing changes.
 void cpu_flush_subnormals(void);
+// The same for a while, in a thread of a program that is not ours: whatever that has chosen, it
+// also rounds to the nearest number and traps nothing. Gives what cpu_leave_arithmetic is to
+// restore.
+unsigned cpu_enter_arithmetic(void);
+void cpu_leave_arithmetic(unsigned before);
 
 // Processors this process may run on (its affinity mask and its cgroup's quota).
 int cpu_count(void);

@@ -220,3 +220,65 @@ END
     wanted >wanted
     same_scores got wanted
 }
+
+@test "a program that rounds and traps in its own way has the same scores, and its own way" {
+    printf 'input 3\nlinear units=2 init=one\n' >sums.net
+    python - <<'END'
+import numpy
+rng = numpy.random.default_rng(1)
+rows = rng.normal(size=(40, 3)).astype(numpy.float32)
+numpy.save("train.npy", rows.reshape(40, 1, 1, 3))
+rows[0], rows[1] = 2e-39, 3e38  # sums that are subnormal, and none
+rows.tofile("rows")
+numpy.save("rows.npy", rows.reshape(40, 1, 1, 3))
+numpy.save("targets.npy", numpy.zeros((40, 2), numpy.float32))
+END
+    adam-worker --model sums.net --data train.npy --targets targets.npy --rate 0 --epochs 1 \
+        --threads 1 --out sums -q
+    cat >ways.c <<'END'
+#define _GNU_SOURCE
+#include <adam.h>
+#include <assert.h>
+#include <fenv.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { COUNT = 40 };
+
+int main(int argc, char **argv) {
+    static float rows[COUNT][3], usual[COUNT][2], scores[COUNT][2];
+    struct adam_model *model;
+    FILE *file = fopen("rows", "rb");
+    assert(argc == 2 && file && fread(rows, sizeof rows, 1, file) == 1);
+    fclose(file);
+    assert(adam_open(&model, argv[1], NULL) == ADAM_OK);
+    assert(adam_predict_floats(model, rows[0], COUNT, usual[0], NULL) == ADAM_OK);
+    assert(usual[0][0] == 0);
+    adam_close(model);
+    fesetround(FE_UPWARD);
+    feenableexcept(FE_OVERFLOW | FE_INVALID | FE_DIVBYZERO);
+    assert(adam_open(&model, argv[1], NULL) == ADAM_OK);
+    assert(adam_predict_floats(model, rows[0], COUNT, scores[0], NULL) == ADAM_OK);
+    assert(!memcmp(scores, usual, sizeof usual));
+    assert(fegetround() == FE_UPWARD);
+    assert(fegetexcept() == (FE_OVERFLOW | FE_INVALID | FE_DIVBYZERO));
+    volatile float least = 0x1p-126f;
+    assert(least / 2 > 0);
+    fesetround(FE_TONEAREST);
+    for (int i = 0; i < COUNT; i++)
+        printf("%.9g\t%.9g\n", usual[i][0], usual[i][1]);
+    adam_close(model);
+    return 0;
+}
+END
+    compile ways -lm -frounding-math
+    run_ok ./ways sums
+    printf '%s\n' "$output" >got
+    adam-eval --model sums --data rows.npy --targets targets.npy --per-sample - -q |
+        sed 1d | cut -f 2,3 >wanted
+    python - <<'END'
+import numpy
+got, wanted = (numpy.loadtxt(name, dtype=numpy.float32) for name in ("got", "wanted"))
+assert got.shape == (40, 2) and numpy.allclose(got, wanted, 1e-5, 0), (got, wanted)
+END
+}
