@@ -111,6 +111,8 @@ ends_with() {
             jq -es 'length > 0 and all(.[]; .seconds >= 10 and (.workers | length) == 1 and
                 (.workers[0].waits_for | startswith("data server ipc:")))'
         [ "$(count $name idle_over)" -eq "$(count $name idle)" ]
+        jq -es '[.[] | select(.event == "idle" or .event == "idle_over").seconds] |
+            [range(0; length; 2) as $i | .[$i + 1] > .[$i]] | all' $name/metrics.jsonl
         [ "$(count $name left_out)" -eq 0 ]
     done
 }
