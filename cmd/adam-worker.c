@@ -151,6 +151,7 @@ static enum cli_next parse(struct options *o, int argc, char **argv, int *operan
         .given = given,
     };
     enum cli_next next = cli_parse(&command, argc, argv, operand, err);
+    settings_round(s);
     o->alone = find_alone(rows, given, sizeof rows / sizeof *rows);
     return next;
 }

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,8 +58,14 @@ int json_read(json_t **out, const char *text, size_t size, struct error *err) {
 }
 
 char *json_line(const json_t *value) {
-    return json_dumps(value, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) |
+    return json_dumps(value, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(JSON_DIGITS) |
                                  JSON_ENCODE_ANY);
+}
+
+double json_kept(double value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.*g", JSON_DIGITS, value);
+    return strtod(text, NULL);
 }
 
 json_t *json_text(const char *bytes) {

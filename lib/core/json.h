@@ -10,9 +10,15 @@ struct error;
 // jansson's 2048). *out is a new reference. STATUS_DATA with line and column.
 int json_read(json_t **out, const char *text, size_t size, struct error *err);
 
-// One compact line, keys in insertion order, reals with 9 significant digits,
+enum { JSON_DIGITS = 9 }; // of reals: what a float needs
+
+// One compact line, keys in insertion order, reals with JSON_DIGITS significant digits,
 // to be freed with free(); NULL when out of memory.
 char *json_line(const json_t *value);
+
+// The number as it is when it is read back from such a line, or from a sealed file: what goes on
+// from there must not differ from what goes on here.
+double json_kept(double value);
 
 // Any bytes as a text: what is not UTF-8 is replaced. NULL when out of memory.
 json_t *json_text(const char *bytes);

@@ -9,7 +9,10 @@ static bool is_lower(double loss, double than) {
     return isfinite(loss) && !(loss >= than);
 }
 
-bool best_take(struct best *best, const struct best *test) {
+bool best_take(struct best *best, const struct best *given) {
+    struct best kept = *given, *test = &kept;
+    kept.value = json_kept(kept.value);
+    kept.loss = json_kept(kept.loss);
     if (best->known && best->figure == test->figure &&
         (test->value < best->value ||
          (test->value <= best->value && !is_lower(test->loss, best->loss)))) {

@@ -25,8 +25,8 @@ struct best {           // {0}: nothing was tested
 };
 
 // A test at this clock, of whose `worse` nothing is meant: of two with the same value the lower
-// loss is better. True: it is the best so far.
-bool best_take(struct best *best, const struct best *test);
+// loss is better, both with the digits that checkpoints keep. True: it is the best so far.
+bool best_take(struct best *best, const struct best *given);
 
 // As checkpoints remember it; NULL when out of memory. Reading takes what is no such object for
 // nothing.

@@ -390,6 +390,7 @@ static int set_row_real(char *member, const struct row *row, const char *value, 
     double real;
     if (!text_real(value, strlen(value), &real) || real < row->low || real > row->high)
         return refuse_value(row, value, "a number", err);
+    real = json_kept(real);
     memcpy(member, &real, sizeof real);
     return STATUS_OK;
 }
@@ -400,6 +401,15 @@ static bool is_line(const char *value) {
     for (; *value && *value != '\n' && length; value += length)
         length = utf8_length(value);
     return !*value && length;
+}
+
+void settings_round(struct settings *settings) {
+    for (size_t i = 0; i < ROWS; i++) {
+        if (rows[i].kind != REAL)
+            continue;
+        const double real = json_kept(value_of(settings, &rows[i]).real);
+        memcpy((char *)settings + rows[i].offset, &real, sizeof real);
+    }
 }
 
 static int set_key(struct settings *settings, const char *key, const char *value,

@@ -91,6 +91,8 @@ enum { SETTINGS_EPOCHS = 10 };      // where nothing is said
 #define SETTINGS_BALANCED "auto"
 #define SETTINGS_EPSILON 1e-8 // of rules that have one, where nothing is said
 void settings_default(struct settings *settings);
+// Numbers have the digits that checkpoints keep of them, so that a run goes on with the same.
+void settings_round(struct settings *settings);
 
 // Sets one key of a run of many processes, as a person chooses it, from text, which must outlive
 // the settings. STATUS_USAGE: no such key, with the nearest one; a value that it cannot have; what

@@ -22,7 +22,8 @@ static void seal_of(char seal[SEAL + 1], const char *text, size_t size) {
 }
 
 char *sealed_text(const json_t *object) {
-    char *body = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9));
+    char *body =
+        json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(JSON_DIGITS));
     size_t size = body ? strlen(body) : 0; // ends in "\n}", which becomes ",\n"
     char *text = size > 2 ? realloc(body, size + SEAL + 1) : NULL;
     if (!text) {

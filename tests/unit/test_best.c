@@ -1,7 +1,10 @@
 // Which of several tests is the best, and how checkpoints remember it.
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "../helper/tap.h"
+#include "core/error.h"
 #include "run/best.h"
 
 static bool take(struct best *best, double top1, double loss, uint64_t clock, double epoch) {
@@ -44,6 +47,21 @@ static void test_memory(struct tap *tap) {
         CHECK_NEAR(tap, again.epoch, 1.5, 0);
         CHECK_INT(tap, again.clock, 7);
         CHECK_INT(tap, again.worse, 1);
+        json_decref(object);
+    });
+    TEST(tap, "what comes back is as good as what was remembered", {
+        struct best best = {0};
+        const double top1 = 78.0 / 608, loss = 2.4264681127286;
+        take(&best, top1, loss, 7, 1);
+        json_t *object = best_json(&best);
+        char *line = json_line(object);
+        json_decref(object);
+        CHECK_INT(tap, json_read(&object, line, strlen(line), NULL), STATUS_OK);
+        struct best again = best_read(object);
+        CHECK(tap, take(&again, top1, 2.42, 8, 2)); // as in a run that was not stopped
+        again = best_read(object);
+        CHECK(tap, !take(&again, top1, loss, 8, 2));
+        free(line);
         json_decref(object);
     });
     TEST(tap, "each figure is remembered by its name, and compared with its own alone", {

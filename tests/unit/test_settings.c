@@ -1,4 +1,6 @@
 // Settings as checkpoints keep them.
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../helper/heap.h"
@@ -32,6 +34,35 @@ static void test_write(struct tap *tap) {
         CHECK_NEAR(tap, back.rate, 0.25, 0);
         CHECK(tap, !json_object_get(object, "test") && !json_object_get(object, "push-every"));
         json_decref(object);
+    });
+}
+
+static struct settings through_text(const struct settings *settings) {
+    struct settings back;
+    json_t *object = settings_write(settings);
+    char *line = json_line(object);
+    json_decref(object);
+    settings_default(&back);
+    if (line && !json_read(&object, line, strlen(line), NULL)) {
+        settings_read(&back, object);
+        json_decref(object);
+    }
+    free(line);
+    return back;
+}
+
+static void test_digits(struct tap *tap) {
+    TEST(tap, "a run goes on with the same numbers, however many digits they were given", {
+        struct settings given, own;
+        settings_default(&given);
+        CHECK_INT(tap, settings_set(&given, "mixup", "1/3", NULL), STATUS_OK);
+        CHECK_NEAR(tap, through_text(&given).mixup, given.mixup, 0);
+        settings_default(&own);
+        own.rate = 1.0 / 7;
+        settings_round(&own);
+        CHECK_NEAR(tap, own.rate, 1.0 / 7, 1e-9);
+        CHECK_NEAR(tap, through_text(&own).rate, own.rate, 0);
+        CHECK(tap, isnan(own.momentum));
     });
 }
 
@@ -158,6 +189,7 @@ static void test_without_meaning(struct tap *tap) {
 int main(void) {
     struct tap tap = {0};
     test_write(&tap);
+    test_digits(&tap);
     test_reference(&tap);
     test_memory(&tap);
     test_texts(&tap);
