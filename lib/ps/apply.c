@@ -33,7 +33,7 @@ struct steps {
     const float *gradients[UPDATES_MOST];
     struct update updates[UPDATES_MOST];
     int count;
-    uint64_t version; // that the last one makes
+    uint64_t step; // of the last one
 };
 
 // One pass over a block of parameters.
@@ -44,9 +44,9 @@ struct sweep {
     const struct subrequest *batch, *end; // from the one, before the other
     struct steps *steps;                  // that wait
     bool mean;
-    float rate;       // of a mean
-    uint64_t version; // that it makes
-    uint64_t since;   // the version from which updates are counted
+    float rate;     // of a mean
+    uint64_t step;  // of it
+    uint64_t since; // the version from which updates are counted
 };
 
 static size_t smaller(size_t a, size_t b) {
@@ -141,11 +141,11 @@ static float *state_at(const struct sweep *sweep, size_t at) {
     return optimizer_states(sweep->optimizer->rule) ? ps->state + at : NULL;
 }
 
-// Parameters from a place on have had the update that makes this version.
-static void move_average(const struct sweep *sweep, size_t at, size_t n, uint64_t version) {
+// Parameters from a place on have had the update of this step.
+static void move_average(const struct sweep *sweep, size_t at, size_t n, uint64_t step) {
     const struct ps *ps = sweep->applier->ps;
     struct optimizer optimizer = *sweep->optimizer;
-    optimizer.step = version - sweep->since;
+    optimizer.step = step - sweep->since;
     optimizer_average(&optimizer, ps->kernels, ps->weights, ps->state, at, n, 1);
 }
 
@@ -161,7 +161,7 @@ static void take_steps(const struct sweep *sweep) {
             gradients[k] = steps->gradients[k] + r * steps->gradient_row;
         ps->kernels->updates(ps->weights + at, state_at(sweep, at), gradients, steps->updates,
                              steps->count, tile->width);
-        move_average(sweep, at, tile->width, steps->version);
+        move_average(sweep, at, tile->width, steps->step);
     }
     steps->count = 0;
 }
@@ -174,25 +174,25 @@ static bool fits_steps(const struct sweep *sweep, const struct tile *tile, size_
            gradient_row == steps->gradient_row;
 }
 
-// A step that makes this version, behind those that wait: with them where it is of the same
+// A step of this number, behind those that wait: with them where it is of the same
 // parameters.
 static void put_step(const struct sweep *sweep, const struct tile *tile, const float *gradient,
-                     size_t gradient_row, const struct update *update, uint64_t version) {
+                     size_t gradient_row, const struct update *update, uint64_t step) {
     struct steps *steps = sweep->steps;
     if (!fits_steps(sweep, tile, gradient_row))
         take_steps(sweep);
     steps->tile = *tile;
     steps->gradient_row = gradient_row;
-    steps->version = version;
+    steps->step = step;
     steps->gradients[steps->count] = gradient;
     steps->updates[steps->count++] = *update;
 }
 
-// The update that makes this version.
-static struct update update_at(const struct sweep *sweep, float rate, uint64_t version) {
+// The update of this step.
+static struct update update_at(const struct sweep *sweep, float rate, uint64_t step) {
     const struct tensor *tensor = sweep->tensor;
     struct optimizer optimizer = *sweep->optimizer;
-    optimizer.step = version - sweep->since;
+    optimizer.step = step - sweep->since;
     switch (tensor->kind) {
     case TENSOR_STATISTICS:
         return optimizer_statistics_update(&optimizer, tensor->layer);
@@ -206,19 +206,19 @@ static struct update update_at(const struct sweep *sweep, float rate, uint64_t v
 static void step_alone(const struct sweep *sweep, const struct subrequest *sub,
                        const struct tile *whole, struct tile tile, const float *floats) {
     static const struct update add = {.rule = RULE_SGD, .rate = -1};
-    struct update update = update_at(sweep, (float)sub->rate, sub->version);
+    struct update update = update_at(sweep, (float)sub->rate, sub->step);
     (void)whole;
     switch (sub->request->kind) {
     case REQUEST_DELTA:
-        put_step(sweep, &tile, floats, tile.stride, &add, sub->version);
+        put_step(sweep, &tile, floats, tile.stride, &add, sub->step);
         break;
     case REQUEST_FACTORS:
         multiply_factors(sweep, sub->request, &tile, 1, 0, sweep->applier->tile, tile.width);
-        put_step(sweep, &tile, sweep->applier->tile, tile.width, &update, sub->version);
+        put_step(sweep, &tile, sweep->applier->tile, tile.width, &update, sub->step);
         take_steps(sweep); // the next product comes to the same place
         break;
     default:
-        put_step(sweep, &tile, floats, tile.stride, &update, sub->version);
+        put_step(sweep, &tile, floats, tile.stride, &update, sub->step);
     }
 }
 
@@ -247,8 +247,8 @@ static void apply_tile(const struct sweep *sweep, struct tile tile) {
             (sub->request->kind != REQUEST_FACTORS || has_factors(sweep, sub)))
             over_pieces(sweep, sub, &tile, sweep->mean ? add_share : step_alone);
     if (sweep->mean) {
-        struct update update = update_at(sweep, sweep->rate, sweep->version);
-        put_step(sweep, &tile, sum, tile.width, &update, sweep->version);
+        struct update update = update_at(sweep, sweep->rate, sweep->step);
+        put_step(sweep, &tile, sum, tile.width, &update, sweep->step);
     }
     take_steps(sweep);
 }
@@ -293,7 +293,7 @@ static bool step_rows(const struct sweep *sweep, const struct subrequest *sub, s
         gather_errors(sweep, sub->request, (at - sweep->tensor->begin) / columns, rows);
     if (!errors)
         return false;
-    struct update update = update_at(sweep, (float)sub->rate, sub->version);
+    struct update update = update_at(sweep, (float)sub->rate, sub->step);
     struct dense_errors dense = {
         .dy = errors->data,
         .x = sub->request->factors.inputs,
@@ -302,7 +302,7 @@ static bool step_rows(const struct sweep *sweep, const struct subrequest *sub, s
         .inputs = (int)columns,
     };
     ps->kernels->dense->step(ps->weights + at, state_at(sweep, at), &dense, &update);
-    move_average(sweep, at, rows * columns, sub->version);
+    move_average(sweep, at, rows * columns, sub->step);
     buffer_drop(errors);
     return true;
 }
@@ -395,7 +395,7 @@ void apply_mean(const struct applier *applier, uint32_t shard, const struct opti
                           .steps = &steps,
                           .mean = true,
                           .rate = (float)rate,
-                          .version = batch->version,
+                          .step = batch->step,
                           .since = counted_from(applier->ps, shard)};
     over_shard(&sweep, shard);
 }

@@ -70,6 +70,7 @@ struct subrequest {
     size_t floats;         // of them together
     enum subrequest_state state;
     uint64_t version; // that its weights had; in the end: of the shard after it
+    uint64_t step;    // in the end: of the rule; all that sessions push of one step is one
     struct objection objection;
     float error, input; // factors: largest of this subrequest's share
     // Turns (turns.c). The first subrequest of a turn stands for it.

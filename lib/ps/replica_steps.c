@@ -119,11 +119,14 @@ static bool begins_step(struct replica_steps *steps, const struct session *sessi
         return false;
     replica->steps = part->steps;
     replica->begun = version;
+    replica->session = session->number;
     return true;
 }
 
 // Versions that were made otherwise, or elsewhere, are steps.
 static void begin_anew(struct replica_steps *steps, uint64_t version) {
+    if (version < steps->newest)
+        steps->more = 0;
     steps->since = steps->newest = version;
     steps->within = 0;
 }
@@ -134,7 +137,9 @@ void replica_steps_push(struct replica_steps *steps, const struct session *sessi
         return;
     if (steps->newest + 1 != version)
         begin_anew(steps, version - 1);
-    steps->within += !begins_step(steps, session, place, version);
+    bool within = !begins_step(steps, session, place, version);
+    steps->within += within;
+    steps->more += within && replica_of(steps, session)->session != session->number;
     steps->newest = version;
     steps->at[version % STEPS_KEPT] = steps->within;
 }

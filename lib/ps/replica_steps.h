@@ -22,7 +22,8 @@ struct step_part { // of a shard, as a session pushes it
 
 struct step_replica {
     uint64_t number, steps;
-    uint64_t begun; // the version that the last step began with
+    uint64_t begun; // the version that the last step began with, and by which session
+    uint64_t session;
 };
 
 struct replica_steps { // {0}: each version is a step
@@ -32,6 +33,7 @@ struct replica_steps { // {0}: each version is a step
     uint64_t since, newest; // versions from which, and up to which, pushes were looked at
     uint64_t within;        // of these, those that belong to a step which another push began
     uint64_t *at;           // `within` at each of the last STEPS_KEPT versions
+    uint64_t more;          // all pushes ever that went on with a step of another session
 };
 
 // Of a push on weights that are older, pushes are taken for steps before as many versions.

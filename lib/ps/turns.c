@@ -139,6 +139,7 @@ static void apply_loose(const struct applier *applier, uint32_t index, const str
         if (sub->request->samples)
             replica_steps_push(&shard->steps, sub->request->session, subrequest_place(sub),
                                version);
+        sub->step = version - shard->steps.more;
     }
     const struct optimizer rule = rule_beside(ps, rules);
     apply_each(applier, index, &rule, batch);
@@ -253,6 +254,7 @@ static void apply_turns(const struct applier *applier, uint32_t index, const str
     for (struct subrequest *sub = batch; sub; sub = sub->next) {
         sub->weight = mean.weight > 0 ? sub->weight / mean.weight : 0;
         sub->version = version;
+        sub->step = version - shard->steps.more;
     }
     const struct optimizer rule = rule_beside(ps, rules);
     if (mean.samples > 0)

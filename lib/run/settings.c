@@ -703,8 +703,8 @@ bool settings_overlap(const struct settings *settings, const struct protocol *pr
 
 // What forbids factors, as it counts updates; NULL: nothing. Those of each layer, and the rest of
 // the push, are messages that servers look at, and apply, one by one. So each would be as stale as
-// those before it make it, and one of them could be refused where others were taken, whose turn
-// then is never whole.
+// what others push between them makes it, and one of them could be refused where others were taken,
+// whose turn then is never whole.
 static const char *counts_updates(const struct settings *settings,
                                   const struct optimizer *optimizer,
                                   const struct protocol *protocol) {

@@ -618,6 +618,46 @@ static void test_replica_staleness(struct tap *tap) {
     });
 }
 
+// The second part of a step is corrected as the first is: by the steps that there were, and not by
+// the pushes.
+static void test_replica_rule(struct tap *tap) {
+    TEST(tap, "async: to adam and averages, too, what sessions push of a step is one", {
+        const uint64_t sessions[] = {1, 2};
+        const uint32_t replicas[] = {5, 5};
+        struct optimizer rule = {.rule = RULE_ADAM, .momentum = 0.9f, .beta2 = 0.999f};
+        struct rig rig;
+        struct plain plain;
+        struct reply reply;
+        rule.epsilon = 1e-8f;
+        rule.ema = 0.99f;
+        float *start = numbers(700000, 1, 0.5), *g = numbers(700000, 2, 0.1);
+        float *now = mem_floats(700000);
+        if (rig_open(&rig, tap, rule, async, 2, 2, start)) {
+            CHECK_INT(tap, ps_members(rig.ps, sessions, replicas, 2, NULL), STATUS_OK);
+            plain_open(&plain, &rig, rule, start);
+            for (uint64_t step = 1; step <= 3; step++) {
+                for (int s = 0; s < RIG_SHARDS; s++)
+                    plain.updates[s]++;
+                for (size_t i = 0; i < rig.n; i++) {
+                    plain_step(&plain, i, (double)g[i], 0.1);
+                    plain_average(&plain, i);
+                }
+                for (uint64_t session = 1; session <= 2; session++) {
+                    push_part(&rig, session, step, g, &reply);
+                    reply_wait(&reply);
+                    CHECK_INT(tap, reply.code, PROTO_REFUSAL_NONE);
+                }
+            }
+            rig_read(&rig, PROTO_QUANTITY_WEIGHT, now, NULL);
+            CHECK_NEAR(tap, plain_distance(&plain, now), 0, 2e-5);
+            check_average(tap, &rig, &plain);
+            plain_close(&plain);
+        }
+        rig_close(&rig);
+        free(start), free(g), free(now);
+    });
+}
+
 static void test_replicas(struct tap *tap) {
     TEST(tap, "hardsync: the turn of a replica is what its sessions push together", {
         struct rig rig;
@@ -1408,6 +1448,7 @@ int main(void) {
     test_hardsync(&tap);
     test_replicas(&tap);
     test_replica_staleness(&tap);
+    test_replica_rule(&tap);
     test_turns(&tap);
     test_softsync(&tap);
     test_once(&tap);
