@@ -11,6 +11,7 @@
 #include "core/mem.h"
 #include "core/utf8.h"
 #include "run/checkpoint_internal.h"
+#include "run/settings.h"
 #include "store/scratch.h"
 
 static void free_values(const struct checkpoint *checkpoint, float *values) {
@@ -95,6 +96,16 @@ int checkpoint_turn(struct checkpoint *checkpoint, const struct optimizer *next,
         turn_state(checkpoint, &before);
     free_values(&before, before.state);
     return status;
+}
+
+bool checkpoint_lacks_state(struct checkpoint *checkpoint) {
+    size_t states = (size_t)optimizer_states(checkpoint->optimizer.rule);
+    if (!settings_lack_state(checkpoint->run))
+        return false;
+    if (checkpoint->state)
+        memset(checkpoint->state, 0,
+               states * checkpoint->model->parameter_count * sizeof *checkpoint->state);
+    return true;
 }
 
 int checkpoint_check_names(const struct classes *classes, struct error *err) {

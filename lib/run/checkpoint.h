@@ -83,6 +83,9 @@ const float *checkpoint_tested(const struct checkpoint *checkpoint);
 // Gives it another optimizer. What its rule and its average have goes on under the same rule; else
 // the state is zeros (or NULL), and the average begins at the weights, if there are any. STATUS_IO.
 int checkpoint_turn(struct checkpoint *checkpoint, const struct optimizer *next, struct error *err);
+// Whether it lacks the state of its optimizer, which workers kept (settings_lack_state): what is
+// there is zeros from now on. An average stays.
+bool checkpoint_lacks_state(struct checkpoint *checkpoint);
 // STATUS_DATA when the name of a class is not UTF-8: metadata are JSON, and hold no other.
 int checkpoint_check_names(const struct classes *classes, struct error *err);
 // The names as a list in JSON, as metadata hold them, to be freed with free(). NULL: out of memory,

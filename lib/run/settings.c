@@ -528,9 +528,29 @@ double settings_rate(const struct settings *settings) {
                                   : optimizer_usual(rule_names[rule] ? rule : RULE_SGD).rate;
 }
 
-void settings_go_on(struct settings *settings, const struct settings *before, uint64_t clock) {
-    bool same = rule_of(settings) == rule_of(before);
-    settings->state_since = same ? before->state_since : (int64_t)clock;
+static bool pushes_deltas(const struct settings *settings) {
+    struct protocol protocol;
+    enum protocol_push push;
+    return !settings_protocol(settings, &protocol, &push, NULL) && push == PUSH_DELTA;
+}
+
+static struct settings settings_before(const json_t *run) {
+    struct settings before;
+    settings_default(&before);
+    settings_read(&before, json_object_get(run, "settings"));
+    return before;
+}
+
+bool settings_lack_state(const json_t *run) {
+    const struct settings before = settings_before(run);
+    return json_object_get(run, "cursors") && pushes_deltas(&before);
+}
+
+void settings_go_on(struct settings *settings, const json_t *before, uint64_t clock) {
+    const struct settings then = settings_before(before);
+    bool same = rule_of(settings) == rule_of(&then);
+    bool lacking = settings_lack_state(before) && !pushes_deltas(settings);
+    settings->state_since = same && !lacking ? then.state_since : (int64_t)clock;
 }
 
 static void fit_rule(struct settings *settings, const struct settings *before,

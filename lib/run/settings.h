@@ -153,9 +153,13 @@ void settings_compare(const json_t *before, const json_t *after, settings_told *
 // is a file. STATUS_USAGE.
 int settings_holdout(const struct settings *settings, double *share, struct error *err);
 
-// They are those of a run that goes on from a checkpoint of this clock, with `before`: of another
-// rule the state does not go on.
-void settings_go_on(struct settings *settings, const struct settings *before, uint64_t clock);
+// Whether a run with this record, as checkpoints have it, left the state of its rule to workers,
+// which pushed deltas: no checkpoint has it.
+bool settings_lack_state(const json_t *run);
+// They are those of a run of many processes that goes on from a checkpoint of this clock, of a run
+// with the record `before`: of another rule the state does not go on, nor what the checkpoint lacks
+// and servers keep now.
+void settings_go_on(struct settings *settings, const json_t *before, uint64_t clock);
 
 // Of a run with other settings than those of `before`: takes back what had a meaning beside those
 // and has none beside these, such as values that another rule does not have; but not what `given`

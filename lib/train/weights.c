@@ -10,7 +10,7 @@ int weights_rule(struct checkpoint *checkpoint, struct settings *settings, struc
     int status = settings_optimizer(settings, &next, err);
     if (status)
         return status;
-    if (checkpoint->optimizer.rule != next.rule)
+    if (checkpoint_lacks_state(checkpoint) || checkpoint->optimizer.rule != next.rule)
         settings->state_since = (int64_t)checkpoint->clock;
     return checkpoint_turn(checkpoint, &next, err);
 }

@@ -8,8 +8,9 @@
 struct error;
 
 // The optimizer, as the settings have it. Its state and the average go on only under the same rule
-// (checkpoint_turn); else settings->state_since is now. STATUS_USAGE or STATUS_DATA as
-// settings_optimizer; STATUS_IO: out of memory.
+// (checkpoint_turn), and where the checkpoint has the state (checkpoint_lacks_state); else
+// settings->state_since is now. STATUS_USAGE or STATUS_DATA as settings_optimizer; STATUS_IO: out
+// of memory.
 int weights_rule(struct checkpoint *checkpoint, struct settings *settings, struct error *err);
 
 // Room for what is not there yet: the parameters, as the model begins with the checkpoint's

@@ -225,6 +225,26 @@ second_is_refused() {
     is_true '.run.best.epoch > 3' <run/latest/manifest.json
 }
 
+# Its means are zeros then, and adam corrects them by the steps that they are of.
+@test "of a run that pushed deltas the state of the optimizer begins anew where it is kept now" {
+    local clock next
+    since() { jq '.run.settings."state-since" // 0' "$1/latest/manifest.json"; }
+    run_ok adam-ctl up run.conf --set optimizer=adam --set rate=0.001 --set epochs=1
+    clock=$(jq .clock run/latest/manifest.json)
+    cp -r run alone
+    run_ok adam-worker --resume alone --epochs 2
+    [ "$(since alone)" = "$clock" ]
+    run_ok adam-worker --resume alone --epochs 3
+    [ "$(since alone)" = "$clock" ]
+    run_ok adam-ctl up run.conf --resume --set optimizer=adam --set rate=0.001 --set epochs=2
+    [ "$(since run)" = 0 ]
+    next=$(jq .clock run/latest/manifest.json)
+    run_ok adam-ctl up run.conf --resume --set optimizer=adam --set rate=0.001 --set epochs=3 --set push=gradient
+    [ "$(since run)" = "$next" ]
+    run_ok adam-ctl up run.conf --resume --set optimizer=adam --set rate=0.001 --set epochs=4 --set push=gradient
+    [ "$(since run)" = "$next" ]
+}
+
 @test "patience ends the run, and its best checkpoint stays" {
     run_ok adam-ctl up run.conf --workers 1 --set epochs=100000 --set rate=0 --set patience=3 --set keep-last=1
     [[ "$stderr" = *" tests were not better than that of epoch "*" is the last"* ]]

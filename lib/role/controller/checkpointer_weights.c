@@ -75,6 +75,7 @@ static int adopt_weights(struct checkpointer *s, struct checkpoint *from, struct
     if (strcmp(from->model->text, c->model->text) != 0)
         return error_set(err, STATUS_DATA, "%s is of another model than %s", s->resume,
                          c->model->name);
+    checkpoint_lacks_state(from);
     int status = checkpoint_turn(from, &c->optimizer, err);
     if (status)
         return status;

@@ -103,12 +103,9 @@ static void say_if_trained(const struct controller *c, const struct settings *se
 static void go_on_from(const struct controller *c, struct settings *settings, const char *resume) {
     char *folder = checkpoint_folder(resume);
     json_t *manifest = NULL;
-    struct settings before;
     if (folder && !checkpoint_manifest(&manifest, folder, NULL)) {
         json_int_t clock = json_integer_value(json_object_get(manifest, "clock"));
-        settings_default(&before);
-        settings_read(&before, json_object_get(json_object_get(manifest, "run"), "settings"));
-        settings_go_on(settings, &before, clock > 0 ? (uint64_t)clock : 0);
+        settings_go_on(settings, json_object_get(manifest, "run"), clock > 0 ? (uint64_t)clock : 0);
         say_if_trained(c, settings, manifest);
     }
     json_decref(manifest);
