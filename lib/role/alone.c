@@ -154,6 +154,7 @@ static int change_settings(struct settings *settings, char *lines, struct error 
     int status = live_check_keys(lines, true, err);
     if (!status)
         status = settings_parse(&next, lines, err);
+    settings_round(&next);
     if (!status)
         status = settings_check(&next, err);
     if (!status)

@@ -390,7 +390,6 @@ static int set_row_real(char *member, const struct row *row, const char *value, 
     double real;
     if (!text_real(value, strlen(value), &real) || real < row->low || real > row->high)
         return refuse_value(row, value, "a number", err);
-    real = json_kept(real);
     memcpy(member, &real, sizeof real);
     return STATUS_OK;
 }
@@ -432,6 +431,7 @@ int settings_choose(struct settings *settings, const char *key, const char *valu
         return error_set(err, STATUS_USAGE, "%s is no choice of yours: the run keeps it itself",
                          key);
     int status = set_key(settings, key, value, err);
+    settings_round(settings);
     if (status || !(row->use & SOME) || value_of(settings, row).count)
         return status;
     struct row some = *row;

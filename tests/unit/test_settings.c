@@ -55,7 +55,7 @@ static void test_digits(struct tap *tap) {
     TEST(tap, "a run goes on with the same numbers, however many digits they were given", {
         struct settings given, own;
         settings_default(&given);
-        CHECK_INT(tap, settings_set(&given, "mixup", "1/3", NULL), STATUS_OK);
+        CHECK_INT(tap, settings_choose(&given, "mixup", "1/3", NULL), STATUS_OK);
         CHECK_NEAR(tap, through_text(&given).mixup, given.mixup, 0);
         settings_default(&own);
         own.rate = 1.0 / 7;

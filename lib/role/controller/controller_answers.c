@@ -574,6 +574,7 @@ static int changed_settings(const struct controller *c, const char *lines, char 
     if (asprintf(&all, "%s%s", c->cluster->settings, lines) < 0)
         return error_nomem(err);
     int status = settings_parse(&next, all, err);
+    settings_round(&next);
     if (!status)
         status = settings_check(&next, err);
     if (!status)
