@@ -378,7 +378,9 @@ static void test_versions(struct tap *tap) {
             const struct shove shove = {1, 9, PROTO_UPDATE_DELTA, 1, 0};
             for (uint64_t i = 1; i <= 3; i++)
                 push_one(&stand, 1, i, 1, i, &reply);
-            struct proto_piece pieces[] = {rig_piece(1, 0, 1, 4), rig_piece(1, 5, 1, 5)};
+            // They begin where those of the pushes before do: what begins elsewhere is a part of
+            // the same step.
+            struct proto_piece pieces[] = {rig_piece(1, 5, 1, 4), rig_piece(1, 9, 1, 5)};
             rig_push(&stand.rig, shove, pieces, 2, stand.values, &reply);
             CHECK_INT(tap, reply.code, PROTO_REFUSAL_TOO_STALE); // of a version that never was
             pieces[0].version = 2;
