@@ -41,7 +41,8 @@ uint64_t dataset_key_hash(const struct dataset *dataset, uint32_t index);
 uint32_t dataset_digest(const struct dataset *dataset);
 
 // Decodes sample `index` into `image` (copied when it is raw). Threads may call
-// it at once, each with its own image.
+// it at once, each with its own image. STATUS_DATA: it is damaged, or too large, or its file has
+// gone or changed since dataset_open.
 int dataset_image(const struct dataset *dataset, uint32_t index,
                   const struct decode_options *options, struct image *image, struct error *err);
 

@@ -106,6 +106,7 @@ bool dealer_met_stranger(struct dealer *dealer);
 void dealer_rules(struct dealer *dealer, const struct lease_rules *rules);
 // Copies the finished ranges, to be freed with free(); NULL when out of memory.
 struct range *dealer_cursor(struct dealer *dealer, uint64_t *seed, uint32_t *epoch, size_t *count);
+// As leases_set_cursor.
 int dealer_set_cursor(struct dealer *dealer, uint64_t seed, uint32_t epoch,
                       const struct range *finished, size_t count, struct error *err);
 

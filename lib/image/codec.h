@@ -36,7 +36,7 @@ struct decode_options {
 uint64_t decode_most(const struct decode_options *options);
 
 // Refuses a picture that is empty, has a side over IMAGE_MAX_SIDE or more pixels
-// than the options allow. Called before anything of its size is allocated.
+// than the options allow: STATUS_DATA. Called before anything of its size is allocated.
 int format_check_size(uint64_t width, uint64_t height, const struct decode_options *options,
                       struct error *err);
 
@@ -56,7 +56,7 @@ int image_decode(struct image *image, const void *data, size_t size,
 int pnm_decode(struct image *image, const void *data, size_t size, size_t *used,
                const struct decode_options *options, struct error *err);
 
-// 8-bit gray or RGB only. *data is malloc'ed and the caller's. The same picture
+// 8-bit gray or RGB only, else STATUS_DATA. *data is malloc'ed and the caller's. The same picture
 // gives the same bytes. quality (1..100) is for JPEG, 0 means 92; from 90 on the
 // colours keep their full resolution.
 int image_encode(void **data, size_t *size, const struct image *image, enum codec codec,

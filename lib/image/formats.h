@@ -6,6 +6,7 @@
 
 struct error;
 
+// As image_decode, of one format.
 int jpeg_decode(struct image *image, const uint8_t *data, size_t size,
                 const struct decode_options *options, struct error *err);
 int png_decode(struct image *image, const uint8_t *data, size_t size,
@@ -28,6 +29,7 @@ struct encoded {
 // Room for `more` bytes behind the `size` that are there; false when out of memory.
 bool encoded_reserve(struct encoded *out, size_t more);
 
+// Behind what is there.
 int jpeg_encode(struct encoded *out, const struct image *image, int quality, struct error *err);
 int png_encode(struct encoded *out, const struct image *image, struct error *err);
 int pnm_encode(struct encoded *out, const struct image *image, struct error *err);

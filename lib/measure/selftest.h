@@ -32,6 +32,7 @@ struct selftest {
 // returns how many.
 int selftest_families(const struct kernels *families[SELFTEST_FAMILIES]);
 
+// Trains or predicts each case with the reference and with these families.
 int selftest_run(struct selftest *test, const struct kernels *const *families, int family_count,
                  struct error *err);
 

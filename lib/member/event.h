@@ -9,7 +9,7 @@
 struct error;
 
 // Its rank is the member's number; nothing is sent before it has joined. Takes over the
-// reference to `fields`, also on failure. Any thread may call.
+// reference to `fields`, also on failure. Any thread may call. As member_report.
 int event_report(struct member *member, enum proto_role role, const char *event, json_t *fields,
                  struct error *err);
 

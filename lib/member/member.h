@@ -65,7 +65,7 @@ struct member_options { // texts belong to the caller, and outlive the member
     struct member_hooks hooks;
 };
 
-// Returns at once; the joining goes on by itself.
+// Returns at once; the joining goes on by itself. STATUS_USAGE: a name or an address is none.
 int member_open(struct member **member, const struct member_options *options, struct error *err);
 // Sends the reports that are left, leaves and ends, after at most two seconds. With NULL
 // for a reason it does not leave: the controller waits for it to come back.

@@ -48,7 +48,7 @@ int place_quorum(struct words *addresses, const char *list, const char *own, uin
 bool place_is_done(const char *controller);
 
 // Keys as --keys names them: DIR/NAME.pem, with ca.crt beside it. NULL: none, *keys is
-// NULL then.
+// NULL then. STATUS_USAGE: it is no such name; as secrets_open.
 int place_keys(struct secrets **keys, const char *file, struct error *err);
 
 #endif

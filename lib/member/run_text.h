@@ -16,7 +16,8 @@ struct error;
 int run_settings(struct settings *settings, char **text, const struct proto_run *run,
                  struct error *err);
 
-// The run's model, for model_free; `name` stands for its file in what is said of it.
+// The run's model, for model_free; `name` stands for its file in what is said of it. As
+// model_parse.
 int run_model(struct model **model, const char *name, const struct proto_run *run,
               struct error *err);
 

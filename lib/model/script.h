@@ -72,7 +72,7 @@ struct hint {
 };
 struct hint hint_of(const char *near);
 
-// Gives every statement its type and its name, and checks both.
+// Gives every statement its type and its name, and checks both. STATUS_DATA, with the line.
 int names_assign(struct script *script, struct error *err);
 // The statement of that name, or -1; and the nearest name, or NULL.
 int names_find(const struct script *script, const char *name, size_t length);
@@ -102,7 +102,8 @@ int key_read(struct layer *layer, const struct layer_key *key, const char *value
 int key_defaults(struct layer *layer, struct error *err);
 void key_free(struct layer *layer);
 
-// Fills in and out, the parameters' places and the connections of all layers.
+// Fills in and out, the parameters' places and the connections of all layers. STATUS_DATA, with the
+// line: what a layer reads does not fit it.
 int shape_resolve(struct model *model, const struct script *script, struct error *err);
 // "20x4x4", or "400" for a flat vector.
 #define SHAPE_TEXT 40

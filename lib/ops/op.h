@@ -92,7 +92,7 @@ int canvas_width(const struct canvas *canvas);
 int canvas_height(const struct canvas *canvas);
 enum pixel canvas_type(const struct canvas *canvas);
 
-// Does what is waiting: the geometry first, then the values.
+// Does what is waiting: the geometry first, then the values. As ops_apply.
 int canvas_settle(struct canvas *canvas, struct error *err);
 
 // Every byte v becomes table[v], behind what waits; the canvas has bytes.

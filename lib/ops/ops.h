@@ -51,7 +51,8 @@ struct ops_draw {
 };
 
 // Applies the chain to `image` in place. A long-running caller reaches a steady
-// state without allocation.
+// state without allocation. STATUS_DATA: an operation does not fit this picture; what is in `image`
+// is then undefined.
 int ops_apply(const struct ops *ops, struct ops_scratch *scratch, struct image *image,
               struct ops_draw draw, struct error *err);
 

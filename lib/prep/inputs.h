@@ -26,7 +26,7 @@ struct inputs_config {
 // `classes` is the caller's and grows as samples come. When it has names already
 // (--classes), it does not grow: a sample of another class is bad. A class that
 // is a number then means that line of the table, counted from 0, if no name in it is a number.
-// What `config` points to outlives the inputs.
+// What `config` points to outlives the inputs. STATUS_IO.
 int inputs_open(struct inputs **out, const struct inputs_config *config, struct classes *classes,
                 struct error *err);
 
@@ -37,7 +37,7 @@ int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct
 bool inputs_passes_over(const struct inputs *inputs, const struct sample *sample,
                         const struct error *why);
 
-// Starts over, behind the end.
+// Starts over, behind the end. STATUS_BUG: without config->again.
 int inputs_rewind(struct inputs *inputs, struct error *err);
 
 // The kind of the input that is being read ("tar"), or "" between two.

@@ -22,6 +22,7 @@ struct outputs_options {
 int outputs_open(struct outputs **out, const struct outputs_options *options,
                  const struct classes *classes, struct error *err);
 
+// As sink_put and, where a shard is full, as sink_close and sink_open.
 int outputs_put(struct outputs *outputs, int part, const struct sample *sample, struct error *err);
 
 // The codec in which samples should come, or CODEC_NONE for pixels; and whether
@@ -29,7 +30,7 @@ int outputs_put(struct outputs *outputs, int part, const struct sample *sample, 
 enum codec outputs_codec(const struct outputs *outputs);
 bool outputs_keep(const struct outputs *outputs, enum codec codec);
 
-// Puts all in place; frees in any case.
+// Puts all in place; frees in any case. As sink_close.
 int outputs_close(struct outputs *outputs, struct error *err);
 // Removes what was begun and not complete; frees.
 void outputs_abort(struct outputs *outputs);

@@ -1,5 +1,5 @@
 // Pieces of bytes parked in a temporary file (store/spool.h) while they do not
-// fit in memory, and read again in as many places at a time as is wanted.
+// fit in memory, and read again in as many places at a time as is wanted. STATUS_IO, as of spools.
 #ifndef ADAM_PREP_PARK_H
 #define ADAM_PREP_PARK_H
 

@@ -2,7 +2,7 @@
 // comes with a number that says where it belongs, and they come back sorted by
 // it. What is beyond the memory goes to a temporary file in sorted runs, which
 // are merged when the samples are taken. The result is the same whatever the
-// memory.
+// memory. STATUS_IO: memory or the disk of the temporary file is out.
 #ifndef ADAM_PREP_SHUFFLE_H
 #define ADAM_PREP_SHUFFLE_H
 

@@ -39,7 +39,8 @@ struct statistics_config {
     bool (*stopped)(void);
 };
 
-// Damaged samples are counted, and the rest measured. The caller frees, in any case.
+// Damaged samples are counted, and the rest measured. The caller frees, in any case. Statuses of
+// inputs_next and of `rejected`, STATUS_DATA and STATUS_STOPPED.
 int statistics_run(const struct statistics_config *config, struct statistics *statistics,
                    struct error *err);
 void statistics_free(struct statistics *statistics);

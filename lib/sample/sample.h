@@ -72,7 +72,7 @@ int sample_path_number(struct sample *sample, const char *name, uint64_t number,
 int sample_key_number(struct sample *sample, uint64_t number, struct error *err);
 // Room for `size` encoded bytes; those that are there are kept.
 int sample_reserve(struct sample *sample, size_t size, struct error *err);
-// Decodes if it is still encoded. The error names the path.
+// Decodes if it is still encoded. As image_decode; the error names the path.
 int sample_decode(struct sample *sample, const struct decode_options *options, struct error *err);
 void sample_swap(struct sample *a, struct sample *b);
 void sample_free(struct sample *sample);

@@ -41,7 +41,8 @@ int sink_open(struct sink **out, const char *path, const struct sink_options *op
 
 // Takes nothing over. A sample that is still encoded, and whose codec the sink
 // may keep, is written as it is, without decoding.
-// STATUS_DATA when the kind cannot hold it (another shape in idx or npy).
+// STATUS_DATA when the kind cannot hold it (another shape in idx or npy), STATUS_CANTCREATE,
+// STATUS_IO.
 int sink_put(struct sink *sink, const struct sample *sample, struct error *err);
 
 // The codec in which pixels end up here, so that they can be encoded before, by
@@ -53,7 +54,8 @@ bool sink_keeps(const struct sink *sink, enum codec codec);
 // The names of the output, and of a second file with labels or NULL. Valid as long as the sink is.
 void sink_names(const struct sink *sink, const char *names[2]);
 
-// Completes the output and puts it in place; frees the sink in any case.
+// Completes the output and puts it in place; frees the sink in any case. STATUS_DATA: what was put
+// makes no output of the kind, such as an idx without samples; STATUS_CANTCREATE, STATUS_IO.
 int sink_close(struct sink *sink, struct error *err);
 // Removes what was begun; frees the sink.
 void sink_abort(struct sink *sink);

@@ -58,18 +58,19 @@ int source_key_of(struct sample *sample, const char *path, struct error *err);
 int source_number(struct source *source, struct sample *sample, uint64_t number, struct error *err);
 
 // Gives the sample the class that its parent folder names; none where there is
-// no parent.
+// no parent. As classes_label.
 int source_label_parent(struct source *source, struct sample *sample, const char *path,
                         struct error *err);
 
-// Gives the sample the class that a text names; a number by classes_number.
+// Gives the sample the class that a text names; a number by classes_number. As these.
 int source_label_text(struct source *source, struct sample *sample, const char *text,
                       struct error *err);
 
 // STATUS_SKIPPED in place of STATUS_DATA, so that the source goes on.
 int source_skipped(struct error *err);
 
-// Labels of a second file, IDX or npy; and the name it has by custom.
+// Labels of a second file, IDX or npy; and the name it has by custom. STATUS_NOINPUT; STATUS_DATA:
+// it is damaged, or does not have as many labels as there are samples.
 struct source_labels {
     int32_t *labels; // of the reader's classes
     uint64_t count;

@@ -1,5 +1,5 @@
 // Bytes that must wait until something before them is known: a temporary file
-// in $TMPDIR (or /tmp) without a name, so that nothing is left behind.
+// in $TMPDIR (or /tmp) without a name, so that nothing is left behind. STATUS_IO.
 #ifndef ADAM_STORE_SPOOL_H
 #define ADAM_STORE_SPOOL_H
 

@@ -42,7 +42,7 @@ bool tar_reader_whole(const struct tar_reader *tar);
 struct tar_writer; // belongs to one thread
 
 // Writes to `output`, which must outlive the writer. Owner, time and mode are
-// fixed, so that the same members give the same bytes.
+// fixed, so that the same members give the same bytes. STATUS_IO.
 int tar_writer_open(struct tar_writer **out, struct output *output, struct error *err);
 int tar_writer_put(struct tar_writer *tar, const char *name, const void *data, size_t size,
                    struct error *err);
