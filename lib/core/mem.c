@@ -56,6 +56,18 @@ bool mem_has_room(size_t bytes) {
     return p != NULL;
 }
 
+void *mem_longer(void *p, uint32_t *room, uint32_t wanted, size_t size) {
+    if (p && wanted <= *room)
+        return p;
+    uint32_t longer = *room > UINT32_MAX / 2 || wanted > 2 * *room ? wanted : 2 * *room;
+    char *list = mem_resize(p, longer, size);
+    if (!list)
+        return NULL;
+    memset(list + *room * size, 0, (longer - *room) * size);
+    *room = longer;
+    return list;
+}
+
 // Rounds up to a whole number of cache lines; false on overflow.
 static bool whole_lines(size_t n, size_t size, size_t *bytes) {
     size_t wanted;

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 // A cache line, and the width of an AVX-512 register.
 #define MEM_ALIGN 64
@@ -21,6 +22,11 @@ void *mem_resize(void *p, size_t n, size_t size);
 
 // Whether so many bytes could be allocated now, of which none is kept.
 bool mem_has_room(size_t bytes);
+
+// The list `p`, with room for at least `wanted` elements: it grows to twice as many, or to these,
+// and the new ones are zeros; *room is how many there are. NULL when out of memory: then both are
+// as they were.
+void *mem_longer(void *p, uint32_t *room, uint32_t wanted, size_t size);
 
 // n zeroed floats aligned to MEM_ALIGN. Freed with free().
 float *mem_floats(size_t n);

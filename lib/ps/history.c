@@ -17,19 +17,11 @@ static void adopt_restored(struct histories *histories, const struct session *se
 }
 
 static bool make_room(struct histories *histories, const struct session *session) {
-    if (session->slot < histories->count)
-        return true;
-    uint32_t count = histories->count ? histories->count : 4;
-    while (count <= session->slot)
-        count *= 2;
-    struct push_history *at = mem_resize(histories->at, count, sizeof *at);
-    if (!at)
-        return false;
-    for (uint32_t i = histories->count; i < count; i++)
-        at[i] = (struct push_history){0};
-    histories->at = at;
-    histories->count = count;
-    return true;
+    struct push_history *at =
+        mem_longer(histories->at, &histories->count, session->slot + 1, sizeof *at);
+    if (at)
+        histories->at = at;
+    return at != NULL;
 }
 
 bool histories_room(struct histories *histories, const struct session *session) {

@@ -45,15 +45,11 @@ static bool make_unknown(const struct members *members, const uint64_t *sessions
 }
 
 static bool make_slots(struct members *members, size_t count) {
-    if (count <= members->slots)
-        return true;
-    struct session **list = mem_resize(members->list, count, sizeof(struct session *));
-    if (!list)
-        return false;
-    while (members->slots < count)
-        list[members->slots++] = NULL;
-    members->list = list;
-    return true;
+    struct session **list =
+        mem_longer(members->list, &members->slots, (uint32_t)count, sizeof(struct session *));
+    if (list)
+        members->list = list;
+    return list != NULL;
 }
 
 static void add_sessions(struct members *members, struct session *made) {

@@ -6,14 +6,6 @@
 
 // --- room -------------------------------------------------------------------------------
 
-static void *grow(void *list, uint32_t *room, size_t size) {
-    uint32_t more = *room ? 2 * *room : 4;
-    void *longer = mem_resize(list, more, size);
-    if (longer)
-        *room = more;
-    return longer;
-}
-
 static struct step_replica *replica_of(const struct replica_steps *steps,
                                        const struct session *session) {
     uint64_t number = atomic_load(&session->replica);
@@ -26,13 +18,11 @@ static struct step_replica *replica_of(const struct replica_steps *steps,
 static bool add_replica(struct replica_steps *steps, const struct session *session) {
     if (replica_of(steps, session))
         return true;
-    if (steps->replica_count == steps->replica_room) {
-        struct step_replica *longer =
-            grow(steps->replicas, &steps->replica_room, sizeof *steps->replicas);
-        if (!longer)
-            return false;
-        steps->replicas = longer;
-    }
+    struct step_replica *longer =
+        mem_longer(steps->replicas, &steps->replica_room, steps->replica_count + 1, sizeof *longer);
+    if (!longer)
+        return false;
+    steps->replicas = longer;
     steps->replicas[steps->replica_count++] =
         (struct step_replica){.number = atomic_load(&session->replica)};
     return true;
@@ -75,12 +65,11 @@ static bool add_part(struct replica_steps *steps, const struct session *session,
             *over = fresh;
         return true;
     }
-    if (steps->part_count == steps->part_room) {
-        struct step_part *longer = grow(steps->parts, &steps->part_room, sizeof *steps->parts);
-        if (!longer)
-            return false;
-        steps->parts = longer;
-    }
+    struct step_part *longer =
+        mem_longer(steps->parts, &steps->part_room, steps->part_count + 1, sizeof *longer);
+    if (!longer)
+        return false;
+    steps->parts = longer;
     steps->parts[steps->part_count++] = fresh;
     return true;
 }

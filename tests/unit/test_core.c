@@ -207,6 +207,22 @@ static void test_mem(struct tap *tap) {
         CHECK(tap, arena_take(&arena, 1, 1) == NULL);
         arena_close(&arena);
     });
+    TEST(tap, "a list that grows keeps what it had, and has zeros behind it", {
+        uint32_t room = 0, before;
+        uint64_t *list = mem_longer(NULL, &room, 3, sizeof *list);
+        CHECK(tap, list && room >= 3 && !list[0] && !list[2]);
+        for (uint32_t i = 0; i < room; i++)
+            list[i] = 7;
+        CHECK(tap, mem_longer(list, &room, room, sizeof *list) == list);
+        before = room;
+        list = mem_longer(list, &room, room + 1, sizeof *list);
+        CHECK(tap, list && room == 2 * before && list[before - 1] == 7);
+        for (uint32_t i = before; i < room; i++)
+            CHECK(tap, list[i] == 0);
+        CHECK(tap, !mem_longer(list, &room, UINT32_MAX, (size_t)1 << 40) && list[0] == 7);
+        CHECK_INT(tap, (int)room, 2 * (int)before);
+        free(list);
+    });
     TEST(tap, "sizes that overflow are refused", {
         struct arena arena = {0};
         arena_take(&arena, (size_t)-1, 8);
