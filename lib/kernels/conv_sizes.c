@@ -1,4 +1,5 @@
 #include "kernels/conv_sizes.h"
+#include "core/least.h"
 
 #include <limits.h>
 
@@ -9,10 +10,6 @@
 #include "kernels/gradient_sizes.h"
 #include "kernels/taps.h"
 #include "kernels/winograd_sizes.h"
-
-static int most(int a, int b) {
-    return a > b ? a : b;
-}
 
 static uint64_t side_taps(int size, int out, int kernel, int stride, int pad, int skip) {
     uint64_t taps = 0;
@@ -34,18 +31,14 @@ size_t maxpool_winner_size(const struct window *window) {
     return window->kernel_h * window->kernel_w > UINT8_MAX ? sizeof(int32_t) : 1;
 }
 
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
-
 struct direct_sizes direct_sizes(const struct convolution *conv, int lanes) {
     const struct window *v = &conv->window;
     int reach_h = (v->out_h - 1) * v->stride_h + v->kernel_h;
     int reach_w = (v->out_w - 1) * v->stride_w + v->kernel_w;
-    int width = most(v->w + 2 * v->pad_w, reach_w);
+    int width = most_int(v->w + 2 * v->pad_w, reach_w);
     struct direct_sizes s = {
         .columns = (width + v->stride_w - 1) / v->stride_w,
-        .rows = most(v->h + 2 * v->pad_h, reach_h),
+        .rows = most_int(v->h + 2 * v->pad_h, reach_h),
         .taps = v->c / conv->groups * v->kernel_h * v->kernel_w,
         .narrow = v->out_w <= lanes / 2,
     };
@@ -102,10 +95,6 @@ static bool add_direct(size_t *floats, const struct convolution *conv, int lanes
            add(floats, DIRECT_CHUNK * maps, strips, (size_t)lanes) && add(floats, maps, taps, 1);
 }
 
-static size_t larger(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 size_t conv_scratch(const struct convolution *conv) {
     const struct window *v = &conv->window;
     struct convolution turned = conv_turned(conv);
@@ -119,7 +108,7 @@ size_t conv_scratch(const struct convolution *conv) {
         if (!add_direct(&there, conv, lanes) || !add_direct(&back, &turned, lanes) ||
             !add(&back, maps, channels, taps))
             return SIZE_MAX;
-        columns = larger(columns, larger(there, back));
+        columns = most_size(columns, most_size(there, back));
     }
     return columns;
 }
@@ -129,7 +118,7 @@ static size_t widths_most(int maps) {
     size_t width = 0;
     for (int most = KERNELS_LANES_LEAST; most <= KERNELS_LANES_MOST; most *= 2)
         for (int lanes = 1; lanes <= most; lanes *= 2)
-            width = larger(width, conv_widths(lanes, most, maps));
+            width = most_size(width, conv_widths(lanes, most, maps));
     return width;
 }
 
@@ -137,7 +126,7 @@ static size_t tiles_most(int maps) {
     size_t tiles = 0;
     for (int most = KERNELS_LANES_LEAST; most <= KERNELS_LANES_MOST; most *= 2)
         for (int lanes = 1; lanes <= most; lanes *= 2)
-            tiles = larger(tiles, (size_t)conv_tiles_of(lanes, most, maps));
+            tiles = most_size(tiles, (size_t)conv_tiles_of(lanes, most, maps));
     return tiles;
 }
 
@@ -153,7 +142,7 @@ static bool add_pass(size_t *floats, const struct window *v, int sources, int re
            add(floats, CONV_FLOATS(size_t), kernel + KERNELS_LANES_MOST, 1) &&
            add(floats, run, (size_t)h, 1) && add(floats, run, (size_t)v->kernel_h, 1) &&
            add(floats, run, width, 1) && add(floats, CONV_FLOATS(struct conv_span), width, 1) &&
-           add(floats, CONV_FLOATS(struct conv_pixel), larger(width, CONV_PIXELS), 1);
+           add(floats, CONV_FLOATS(struct conv_pixel), most_size(width, CONV_PIXELS), 1);
 }
 
 // Columns that fit 16 registers beside so many vectors of maps, and 32 (weights_tiles.inc.h).
@@ -182,11 +171,12 @@ static void gradient_tasks(struct gradient_sizes *s) {
     int rows = cuts(s->rows, s->row_tiles), columns = cuts(s->columns, s->column_tiles), side = 1;
     while ((side + 1) * (side + 1) * s->taps <= SUMS)
         side++;
-    s->task_column_tiles = least(most(side / columns, 1), s->column_tiles);
+    s->task_column_tiles = least_int(most_int(side / columns, 1), s->column_tiles);
     if (s->across > 1)
         s->task_column_tiles = s->column_tiles;
     s->task_columns = s->task_column_tiles * columns;
-    s->task_row_tiles = least(most(SUMS / s->taps / s->task_columns / rows, 1), s->row_tiles);
+    s->task_row_tiles =
+        least_int(most_int(SUMS / s->taps / s->task_columns / rows, 1), s->row_tiles);
     s->task_rows = s->task_row_tiles * rows;
 }
 
@@ -196,13 +186,13 @@ static void gradient_chunks(struct gradient_sizes *s, const struct window *v, in
                             int vector) {
     enum { L1_FLOATS = 10240, L2_FLOATS = 65536, FOLD_PIXELS = 512 };
     int rows = cuts(s->rows, s->row_tiles), columns = cuts(s->columns, s->column_tiles);
-    int apart = s->across > 1 ? 1 : least(v->stride_w, v->kernel_w);
-    int pixels = most(L1_FLOATS / (rows * vector + columns * lanes * apart), 1);
+    int apart = s->across > 1 ? 1 : least_int(v->stride_w, v->kernel_w);
+    int pixels = most_int(L1_FLOATS / (rows * vector + columns * lanes * apart), 1);
     s->chunk_width = cuts(v->out_w, cuts(v->out_w, pixels));
-    s->strip = least(most(pixels / s->chunk_width, 1), v->out_h);
+    s->strip = least_int(most_int(pixels / s->chunk_width, 1), v->out_h);
     pixels = L2_FLOATS / (s->task_rows * vector + s->task_columns * lanes);
-    s->chunk_height = least(most(pixels / s->chunk_width, s->strip), v->out_h);
-    s->region_height = least(most(cuts(FOLD_PIXELS, v->out_w), s->chunk_height), v->out_h);
+    s->chunk_height = least_int(most_int(pixels / s->chunk_width, s->strip), v->out_h);
+    s->region_height = least_int(most_int(cuts(FOLD_PIXELS, v->out_w), s->chunk_height), v->out_h);
     s->region_blocks = s->region_height < v->out_h ? 1 : cuts(FOLD_PIXELS, v->out_w * v->out_h);
 }
 
@@ -254,7 +244,7 @@ static size_t gradient_scratch(const struct convolution *conv) {
             bool turns = gradient_turns(conv, lanes, vector);
             if (!add_gradient(&these, turns ? &turned : conv, lanes, vector))
                 return SIZE_MAX;
-            floats = larger(floats, these);
+            floats = most_size(floats, these);
         }
     return floats;
 }
@@ -266,13 +256,13 @@ static bool add_depthwise(size_t *floats, const struct convolution *conv) {
     size_t run = CONV_FLOATS(struct conv_run);
     return add(floats, conv_taps(conv), (size_t)v->c, KERNELS_LANES_MOST) &&
            add(floats, (size_t)v->c, KERNELS_LANES_MOST, 1) &&
-           add(floats, run, (size_t)most(v->h, v->out_h), 1) &&
-           add(floats, run, (size_t)most(v->w, v->out_w), 1);
+           add(floats, run, (size_t)most_int(v->h, v->out_h), 1) &&
+           add(floats, run, (size_t)most_int(v->w, v->out_w), 1);
 }
 
 int conv_merge(const struct convolution *conv, int lanes, int vector) {
     int maps = conv->maps / conv->groups, channels = conv->window.c / conv->groups;
-    int merge = conv_depthwise(conv) ? 1 : most(vector / lanes / most(maps, channels), 1);
+    int merge = conv_depthwise(conv) ? 1 : most_int(vector / lanes / most_int(maps, channels), 1);
     while (conv->groups % merge != 0)
         merge--;
     return merge;
@@ -292,8 +282,8 @@ static size_t block_scratch(const struct convolution *conv) {
         !add_pass(&back, v, maps, channels, v->h, v->w, v->stride_w))
         return SIZE_MAX;
     for (int lanes = KERNELS_LANES_LEAST; lanes <= KERNELS_LANES_MOST; lanes *= 2)
-        there = larger(there, winograd_scratch(conv, lanes));
-    return larger(larger(there, back), gradient_scratch(conv));
+        there = most_size(there, winograd_scratch(conv, lanes));
+    return most_size(most_size(there, back), gradient_scratch(conv));
 }
 
 size_t conv_block_scratch(const struct convolution *conv) {
@@ -308,7 +298,7 @@ size_t conv_block_scratch(const struct convolution *conv) {
             size_t channels = (size_t)(merged.window.c / merged.groups);
             if (merge > 1 && !add(&these, (size_t)conv->maps, channels, conv_taps(conv)))
                 return SIZE_MAX;
-            floats = larger(floats, these);
+            floats = most_size(floats, these);
         }
     return floats;
 }

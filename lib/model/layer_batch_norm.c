@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/hogwild.h"
+#include "core/least.h"
 #include "kernels/batch_norm.h"
 #include "kernels/blocks.h"
 #include "kernels/kernels.h"
@@ -122,10 +123,6 @@ static bool is_measured(const struct pass *pass) {
     return pass->trains && layer_learns(pass->layer);
 }
 
-static int least(int a, int b) {
-    return a < b ? a : b;
-}
-
 // The next piece of the part behind its first `done` samples; false: there is none.
 static bool next_piece(struct group *g, const struct pass *pass, int *done) {
     const struct layer *layer = pass->layer;
@@ -133,11 +130,11 @@ static bool next_piece(struct group *g, const struct pass *pass, int *done) {
     size_t c = (size_t)layer->in.c;
     if (*done >= pass->n)
         return false;
-    int n = least(pass->n - *done, begin + GROUP - first);
+    int n = least_int(pass->n - *done, begin + GROUP - first);
     *g = (struct group){.at = (size_t)*done * shape_size(layer->in),
                         .n = n,
                         .before = first - begin,
-                        .all = least(pass->all - begin, GROUP),
+                        .all = least_int(pass->all - begin, GROUP),
                         .scratch = pass->brief};
     set_layout(g, pass, n);
     float *brief = pass->brief + batch_norm_scratch(layer->in.c, KERNELS_LANES_MOST);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/least.h"
 #include "kernels/blocks.h"
 #include "kernels/conv.h"
 #include "kernels/conv_rows.h"
@@ -83,16 +84,12 @@ static void share_conv(struct share *share, const struct model *model) {
     share_first(share, 1, first, last);
 }
 
-static size_t most(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 static void scratch_conv(const struct layer *layer, int n, bool train, size_t *kept,
                          size_t *brief) {
     struct convolution conv = layer_convolution(layer);
-    size_t blocks = most(conv_block_scratch(&conv), conv_rows_scratch(&conv, n));
+    size_t blocks = most_size(conv_block_scratch(&conv), conv_rows_scratch(&conv, n));
     *kept = pass_kept_size(layer, n, train);
-    *brief = most(most(pass_mask_size(layer, n, train), conv_scratch(&conv)), blocks);
+    *brief = most_size(most_size(pass_mask_size(layer, n, train), conv_scratch(&conv)), blocks);
 }
 
 static struct convolution pass_convolution(const struct pass *pass) {

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 
 #include "core/error.h"
+#include "core/least.h"
 #include "kernels/blocks.h"
 #include "model/exchange.h"
 #include "model/layout.h"
@@ -69,10 +70,6 @@ static void take_outputs(struct net *net, struct node *node, const struct layer 
         node->y = arena_take(&net->arena, net_output_size(net, i), sizeof(float));
 }
 
-static size_t larger_size(size_t a, size_t b) {
-    return a > b ? a : b;
-}
-
 // Of the layer that has most maps, where norms may want them.
 static void take_sums(struct net *net) {
     int maps = 0;
@@ -97,17 +94,17 @@ static bool take_buffers(struct net *net) {
         struct node *node = &net->nodes[i];
         int places = node->blocked ? layout_places_most(net->most) : net->most;
         size_t kept = 0, brief = 0;
-        turned_most = larger_size(turned_most, take_turned(net, node, layer));
+        turned_most = most_size(turned_most, take_turned(net, node, layer));
         if (layer->type->scratch && !node->fused.within)
             layer->type->scratch(layer, places, train, &kept, &brief);
-        brief_most = larger_size(brief_most, brief);
+        brief_most = most_size(brief_most, brief);
         take_outputs(net, node, layer);
         node->kept = arena_take(&net->arena, kept, sizeof(float));
         if (net_sees_together(net, layer))
             node->common =
                 arena_take(&net->arena, layer->type->common(layer, places), sizeof(float));
         if (in_parts || (node->blocked && net_by_block(layer, KERNELS_LANES_MOST)))
-            gradient_most = larger_size(gradient_most, layer_parameters(layer));
+            gradient_most = most_size(gradient_most, layer_parameters(layer));
     }
     net->turned_errors = arena_take(&net->arena, train ? turned_most : 0, sizeof(float));
     net->block_gradient = arena_take(&net->arena, train ? gradient_most : 0, sizeof(float));

@@ -1,4 +1,5 @@
 #include "model/region.h"
+#include "core/least.h"
 
 #include <string.h>
 
@@ -18,17 +19,9 @@ bool region_same(const struct region *a, const struct region *b) {
     return a->c0 == b->c0 && a->c1 == b->c1 && a->r0 == b->r0 && a->r1 == b->r1;
 }
 
-static int larger(int a, int b) {
-    return a > b ? a : b;
-}
-
-static int smaller(int a, int b) {
-    return a < b ? a : b;
-}
-
 struct region region_meet(const struct region *a, const struct region *b) {
-    struct region both = {larger(a->c0, b->c0), smaller(a->c1, b->c1), larger(a->r0, b->r0),
-                          smaller(a->r1, b->r1)};
+    struct region both = {most_int(a->c0, b->c0), least_int(a->c1, b->c1), most_int(a->r0, b->r0),
+                          least_int(a->r1, b->r1)};
     return region_empty(&both) ? (struct region){0} : both;
 }
 

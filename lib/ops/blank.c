@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "core/error.h"
+#include "core/least.h"
 #include "ops/op.h"
 
 static void blank_row(struct image *image, int left, int right, int y, float fill) {
@@ -12,14 +13,6 @@ static void blank_row(struct image *image, int left, int right, int y, float fil
             image->u8[i] = op_byte((double)fill);
         else
             image->f32[i] = fill;
-}
-
-static int larger(int a, int b) {
-    return a > b ? a : b;
-}
-
-static int smaller(int a, int b) {
-    return a < b ? a : b;
 }
 
 // "we randomly select a pixel coordinate within the image as a center point and
@@ -33,10 +26,10 @@ static int cutout_apply(const struct op *op, struct canvas *canvas, struct rando
     for (int i = 0; !status && i < (int)op->values[CUTOUT_COUNT].low; i++) {
         int left = (int)random_below(random, (uint32_t)image->width) - size->width / 2;
         int top = (int)random_below(random, (uint32_t)image->height) - size->height / 2;
-        int right = smaller(left + size->width, image->width);
-        int bottom = smaller(top + size->height, image->height);
-        for (int y = larger(top, 0); y < bottom; y++)
-            blank_row(image, larger(left, 0), right, y, (float)op->values[CUTOUT_FILL].low);
+        int right = least_int(left + size->width, image->width);
+        int bottom = least_int(top + size->height, image->height);
+        for (int y = most_int(top, 0); y < bottom; y++)
+            blank_row(image, most_int(left, 0), right, y, (float)op->values[CUTOUT_FILL].low);
     }
     return status;
 }

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/hogwild.h"
+#include "core/least.h"
 #include "kernels/dense.h"
 #include "kernels/kernels.h"
 #include "ps/ps_internal.h"
@@ -49,10 +50,6 @@ struct sweep {
     uint64_t since; // the version from which updates are counted
 };
 
-static size_t smaller(size_t a, size_t b) {
-    return a < b ? a : b;
-}
-
 // --- the pieces of a subrequest ---------------------------------------------------------
 
 typedef void piece_work(const struct sweep *sweep, const struct subrequest *sub,
@@ -75,7 +72,7 @@ static void over_pieces(const struct sweep *sweep, const struct subrequest *sub,
         }
         for (size_t r = 0; r < tile->rows; r++) {
             size_t row = tile->at + r * tile->stride;
-            size_t from = row > begin ? row : begin, to = smaller(row + tile->width, end);
+            size_t from = row > begin ? row : begin, to = least_size(row + tile->width, end);
             if (from < to)
                 work(sweep, sub, tile, (struct tile){from, 1, to - from, to - from},
                      floats + (from - begin));
@@ -257,17 +254,17 @@ static void apply_tile(const struct sweep *sweep, struct tile tile) {
 
 static void over_run(const struct sweep *sweep, size_t begin, size_t end, size_t most) {
     for (size_t n; begin < end; begin += n) {
-        n = smaller(end - begin, most);
+        n = least_size(end - begin, most);
         apply_tile(sweep, (struct tile){begin, 1, n, n});
     }
 }
 
 static void over_rows(const struct sweep *sweep, size_t at, size_t rows, size_t columns) {
-    size_t width = smaller(columns, TILE_COLUMNS), high = TILE_FLOATS / width;
+    size_t width = least_size(columns, TILE_COLUMNS), high = TILE_FLOATS / width;
     for (size_t r = 0; r < rows; r += high)
         for (size_t c = 0; c < columns; c += width)
-            apply_tile(sweep, (struct tile){at + r * columns + c, smaller(rows - r, high),
-                                            smaller(columns - c, width), columns});
+            apply_tile(sweep, (struct tile){at + r * columns + c, least_size(rows - r, high),
+                                            least_size(columns - c, width), columns});
 }
 
 // The error gradients of some rows near each other, sample by sample.
@@ -367,7 +364,7 @@ static void over_shard(struct sweep *sweep, uint32_t shard) {
          i++) {
         sweep->tensor = &ps->tensors[i];
         over_tensor(sweep, sweep->tensor->begin > begin ? sweep->tensor->begin : begin,
-                    smaller(sweep->tensor->end, end));
+                    least_size(sweep->tensor->end, end));
     }
 }
 
