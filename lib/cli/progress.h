@@ -1,6 +1,6 @@
 // One status line on stderr: redrawn in place on a terminal (ten times a second
-// at most), else printed as plain lines at doubling intervals (1, 2, 4, 8... s).
-// NO_COLOR and TERM=dumb are honoured; quiet prints nothing.
+// at most), else, and where TERM is dumb, printed as plain lines at doubling intervals
+// (1, 2, 4, 8... s); quiet prints nothing.
 #ifndef ADAM_CLI_PROGRESS_H
 #define ADAM_CLI_PROGRESS_H
 

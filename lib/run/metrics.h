@@ -1,6 +1,6 @@
 // RUN/metrics.jsonl: one JSON object a line, appended and flushed line by line
-// (adam-metrics(5)). The file never ends a run: when a write fails, it is
-// reported once and tried again at the next line.
+// (adam-metrics(5)). The file never ends a run: of writes that fail one after the other the first
+// is STATUS_IO, and the others are STATUS_OK; each line is tried anew.
 #ifndef ADAM_RUN_METRICS_H
 #define ADAM_RUN_METRICS_H
 
@@ -10,17 +10,8 @@
 
 struct error;
 
-// Every line has v (1), t (seconds since 1970), role, rank, event, and for all
-// but "start": step (mini-batches), epoch (real), samples. By event:
-//   start       host, command, version, seed, threads, batch, mode, cpu, model,
-//               parameters, connections, train {path, samples, digest}, test {...}, resumed
-//   train       loss (mean since the last line), rate, images_per_s,
-//               connections_per_s, wait (share of the threads' time, 0..1), seconds
-//   eval        top1, top5, loss, samples_tested, seconds
-//   checkpoint  path, seconds
-//   nan         loss
-//   stop        reason ("signal", "nan", "error"), error (a message, with "error")
-//   done        seconds, top1
+// Which events there are, and what each line has beside v, t, role, rank and event, is in the
+// manual.
 struct metrics;
 
 // STATUS_CANTCREATE, also when another process has it open: one run has one writer. With `shared`
