@@ -113,9 +113,8 @@ void net_mixed(struct net *net, const int32_t *other, const float *share);
 // n x outputs, valid until they are set anew; NULL: their labels. To logistic outputs they say of
 // each class, by 1 or 0 or what lies between, whether the sample is of it; to linear ones what they
 // are to give. The loss of a sample is then
-//   logistic  the sum over the classes of the one-vs-all cross-entropies, smoothed and weighted,
-//   each
-//             class by its own weight, as the output layer asks
+//   logistic  the sum over the classes of the one-vs-all cross-entropies, smoothed, and weighted
+//             by the class, as the output layer asks
 //   linear    the mean over the outputs of the squares of the errors, or of Huber's losses
 // Linear outputs take a label for 1 where it is and 0 elsewhere.
 void net_targets(struct net *net, const float *targets);
