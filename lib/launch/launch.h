@@ -2,7 +2,7 @@
 // these commands, adam-ctl -n up prints them, and scripts for schedulers are made of them:
 // there is no other way in which a run starts, and none that a person could not type.
 //
-// Threads: plain functions, of whoever calls them.
+// Threads: nothing is shared; what is passed belongs to one thread at a time.
 #ifndef ADAM_LAUNCH_LAUNCH_H
 #define ADAM_LAUNCH_LAUNCH_H
 

@@ -2,7 +2,7 @@
 // is made of the commands of launch/launch.h. Texts are to be freed with free(); NULL when
 // memory ran out.
 //
-// Threads: plain functions, of whoever calls them.
+// Threads: nothing is shared; what is passed belongs to one thread at a time.
 #ifndef ADAM_LAUNCH_SCHEDULERS_H
 #define ADAM_LAUNCH_SCHEDULERS_H
 

@@ -1,7 +1,7 @@
 // Pieces of scripts for sh(1) that start the processes of a run: what adam-ctl sh and
 // adam-ctl sbatch have in common, and adam-ctl -n up in part. They append to `out`.
 //
-// Threads: plain functions, of whoever calls them.
+// Threads: nothing is shared; what is passed belongs to one thread at a time.
 #ifndef ADAM_LAUNCH_SHELL_H
 #define ADAM_LAUNCH_SHELL_H
 

@@ -3,7 +3,7 @@
 
 // --- subrequests that are over ----------------------------------------------------------
 
-// A turn that loses a subrequest is no turn any more: they are all made anew.
+// When a turn loses a subrequest, all turns are dissolved, and made anew of what is left.
 static void dissolve_turns(struct shard *shard) {
     shard->turns = NULL;
     for (struct subrequest *sub = shard->subrequests; sub; sub = sub->next)

@@ -20,12 +20,12 @@ extern const char *const rule_names[]; // of enum rule (kernels/update.h), NULL-
 
 struct optimizer {
     enum rule rule;
-    double momentum; // share of the last step that goes on; of adam, of the mean gradient
-    double beta2;    // share of the mean square that goes on: rmsprop, adam, adamw
+    double momentum; // coefficient; of adam and adamw beta1, the decay rate of the mean gradient
+    double beta2;    // rmsprop, adam, adamw: decay rate of the mean of squared gradients
     float decay;     // weight decay where the layer does not say
     float epsilon;   // adagrad, rmsprop, adam, adamw: added to the root
     float clip;      // gradient norm of a layer above which it is scaled down; 0: never
-    float ema;       // share of the average that goes on at an update; 0: none is kept
+    float ema;       // decay rate of the average of the weights; 0: none is kept
     // How many learners with a state of their own change the same weights by this rule; 0: one.
     // Each sees that share of the mini-batches only. So that all of them together do what one
     // state does with all mini-batches, a velocity fades as many times as fast, each gradient

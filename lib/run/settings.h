@@ -46,7 +46,7 @@ struct settings {
     double warmup;          // epochs
     double momentum, beta2; // NAN: not given
     double decay, epsilon, clip;
-    double ema;          // share of the average of the weights that goes on at an update; 0: none
+    double ema;          // decay rate of an average of the weights; 0: none
     int64_t state_since; // the clock at which the optimizer's state was zeros; no one's choice
 
     double eval_every;            // epochs; 0: only at the end

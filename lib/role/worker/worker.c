@@ -87,8 +87,7 @@ static void take_orders(struct worker *worker) {
         worker_fail(worker, &err);
 }
 
-// Everything that is waited for ends: at once what nobody needs any more, after a while
-// the bringing home.
+// Ends all waits: at once those for input, after a while the final push.
 static void enforce_end(struct worker *worker, double *since) {
     if (!worker_is_ending(worker))
         return;
@@ -217,7 +216,7 @@ static int open_parts(struct worker *worker, struct error *err) {
     return status ? status : start_watching(worker, err);
 }
 
-// How long an epoch is, is for the data servers to say.
+// Only the data servers know the length of an epoch.
 static void wait_for_data(struct worker *worker) {
     worker->pace.batch = (uint64_t)worker->settings.batch;
     while (worker->data && !worker_is_ending(worker)) {
