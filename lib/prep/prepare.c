@@ -383,8 +383,6 @@ static int drain_shuffle(struct prepare *p, struct error *err) {
     struct sample sample = {0};
     bool more = p->shuffle != NULL;
     int status = STATUS_OK;
-    if (more)
-        p->counts->spilled = shuffle_spilled(p->shuffle);
     while (more && !status) {
         int part;
         if (p->config->stopped && p->config->stopped())

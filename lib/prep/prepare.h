@@ -20,7 +20,6 @@ struct prepare_counts {
     uint64_t copies_skipped;     // of the other samples, that could not be made
     uint64_t out;                // copies written
     uint64_t parts[SPLIT_PARTS]; // of them, in each part
-    uint64_t spilled;            // bytes that the shuffle put into its temporary file
     int classes;
 };
 
