@@ -7,10 +7,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "remote/data_client_internal.h"
-
-#define DIAL_MS 2000     // for a connection and its hello
-#define PAUSE_LEAST 0.05 // seconds, after the first failure; twice as long after each more
-#define PAUSE_MOST 2.0
+#include "remote/redial.h"
 
 static void link_closed(void *context, struct link *link, const char *why) {
     struct data_peer *server = context;
@@ -98,7 +95,7 @@ static void mark_linked(struct data_peer *server, struct link *link) {
 }
 
 static void mark_unreachable(struct data_peer *server, const struct error *err) {
-    server->pause = fmin(fmax(2 * server->pause, PAUSE_LEAST), PAUSE_MOST);
+    server->pause = redial_pause(server->pause);
     server->next_dial = clock_seconds() + server->pause;
     snprintf(server->why, sizeof server->why, "%.*s", (int)sizeof server->why - 1, err->text);
 }
@@ -118,7 +115,7 @@ static void dial_server(struct data_peer *server) {
         .keys = client->options.keys,
         .insecure = client->options.insecure,
     };
-    int status = link_dial(&link, address, &options, &hello, DIAL_MS, NULL, &err);
+    int status = link_dial(&link, address, &options, &hello, REDIAL_MS, NULL, &err);
     if (!status) {
         status = ask_data(server, link, &err);
         if (!status)
@@ -167,7 +164,7 @@ static enum duty choose_duty(const struct data_peer *server, double now, double 
 
 static struct data_peer *find_duty(struct data_client *client, enum duty *duty, double *next) {
     double now = clock_seconds();
-    *next = now + PAUSE_MOST;
+    *next = now + REDIAL_PAUSE_MOST;
     for (struct data_peer *server = client->servers; server; server = server->next)
         if ((*duty = choose_duty(server, now, next)) != DUTY_NONE)
             return server;

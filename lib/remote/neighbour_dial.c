@@ -2,9 +2,9 @@
 #include <stdio.h>
 
 #include "remote/neighbour_internal.h"
+#include "remote/redial.h"
 
-#define DIAL_MS 2000 // for a connection and its hello
-#define PAUSE 0.1    // seconds between two rounds of dialling
+#define PAUSE 0.1 // seconds between two rounds of dialling
 
 // --- who is called --------------------------------------------------------------------------
 
@@ -111,7 +111,7 @@ static void dial_peer(struct neighbour_peer *peer) {
         .insecure = links->options.insecure,
     };
     peer->closed = false; // no link is there that could be
-    if (link_dial(&link, peer->worker.address, &options, &links->replica.hello, DIAL_MS, &welcome,
+    if (link_dial(&link, peer->worker.address, &options, &links->replica.hello, REDIAL_MS, &welcome,
                   &err)) {
         note_failure(peer, &err);
         return;

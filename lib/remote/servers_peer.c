@@ -6,11 +6,9 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/mem.h"
+#include "remote/redial.h"
 #include "remote/servers_internal.h"
 
-#define DIAL_MS 2000     // for a connection and its hello
-#define PAUSE_LEAST 0.05 // seconds, after the first failure; twice as long after each more
-#define PAUSE_MOST 2.0
 #define MEMORY_PAUSE 0.1 // seconds until what found no memory is tried again
 
 // --- sending --------------------------------------------------------------------------
@@ -131,8 +129,7 @@ static void mark_dialled(struct peer *peer, struct link *link,
 }
 
 static void mark_unreachable(struct peer *peer, const struct error *err) {
-    double twice = 2 * peer->pause;
-    peer->pause = twice < PAUSE_LEAST ? PAUSE_LEAST : twice > PAUSE_MOST ? PAUSE_MOST : twice;
+    peer->pause = redial_pause(peer->pause);
     peer->next_dial = clock_seconds() + peer->pause;
     snprintf(peer->why, sizeof peer->why, "%.*s", (int)sizeof peer->why - 1, err->text);
 }
@@ -153,7 +150,8 @@ static void dial_peer(struct peer *peer) {
     peer->broken = false;
     snprintf(address, sizeof address, "%s", peer->address);
     pthread_mutex_unlock(&servers->lock);
-    int status = link_dial(&link, address, &link_options, &options->hello, DIAL_MS, &welcome, &err);
+    int status =
+        link_dial(&link, address, &link_options, &options->hello, REDIAL_MS, &welcome, &err);
     pthread_mutex_lock(&servers->lock);
     if (status)
         mark_unreachable(peer, &err);
