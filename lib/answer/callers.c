@@ -11,7 +11,7 @@
 #include "core/mem.h"
 #include "net/http_listen.h"
 
-enum { FAREWELL = 1000 }; // milliseconds for a refused caller to read why
+enum { READING = 1000 }; // milliseconds for a refused caller to read why
 
 static uint64_t now_ms(void) {
     return (uint64_t)(clock_seconds() * 1000);
@@ -147,7 +147,7 @@ void callers_sweep(struct talker *talker, double silence) {
     talker->swept = now;
     for (size_t i = 0; i < talker->count; i++) {
         struct caller *caller = talker->callers[i];
-        double most = caller->state == CALLER_REFUSED  ? FAREWELL
+        double most = caller->state == CALLER_REFUSED  ? READING
                       : caller->state == CALLER_SILENT ? 1000 * silence
                                                        : 1000 * talker->service->config.patience;
         if (caller_went(caller))
