@@ -270,6 +270,14 @@ is_apart() {
     run_ok adam-ctl checkpoint run
 }
 
+@test "a folder for parts that cannot be made is refused before the run is joined" {
+    : >file
+    run_status 73 adam-ps --controller tcp://127.0.0.1:1 --checkpoints file
+    [[ $stderr = *"cannot write in file: Not a directory"* ]]
+    run_status 73 adam-ps --controller tcp://127.0.0.1:1 --checkpoints file/parts
+    run_status 73 adam-ps --controller tcp://127.0.0.1:1 --checkpoints ''
+}
+
 @test "where a server has no folder for parts they are not left to servers from now on" {
     start adam-ctl controller "$conf" --out run --set epochs=100000 2>controller.log
     wait_for adam-ctl status run

@@ -693,6 +693,8 @@ static int open_server(void *self, struct member **member, struct error *err) {
     int status = STATUS_OK;
     if (server->o->store)
         status = files_system_open(&server->store, server->o->store, err);
+    if (!status && server->o->checkpoints)
+        status = part_saver_make_folder(server->o->checkpoints, err);
     if (!status)
         status = open_paths(server, err);
     if (!status)

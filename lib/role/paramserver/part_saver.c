@@ -2,8 +2,10 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/mem.h"
@@ -113,6 +115,17 @@ static int check_tensors(const struct part *part, struct error *err) {
             return error_set(err, STATUS_DATA, "tensor %u of the part is %u, of %zu in the model",
                              (unsigned)i, (unsigned)tensor_at(part, i), part->lists.each);
     return STATUS_OK;
+}
+
+int part_saver_make_folder(const char *folder, struct error *err) {
+    char *inside = NULL;
+    int status = run_folder_create(folder, err);
+    if (!status && asprintf(&inside, "%s/.", folder) < 0)
+        return error_nomem(err);
+    if (!status && access(inside, W_OK | X_OK))
+        status = error_errno(err, STATUS_CANTCREATE, "cannot write in %s", folder);
+    free(inside);
+    return status;
 }
 
 // In the controller's folder, or in this server's own, of which what no checkpoint needs goes

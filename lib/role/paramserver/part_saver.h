@@ -32,6 +32,10 @@ struct part_saver_options { // what it points to outlives it
     void (*say)(void *self, const char *text);
 };
 
+// Makes the folder for parts where it is missing: at the first save it would be late to hear that
+// it cannot be. STATUS_CANTCREATE.
+int part_saver_make_folder(const char *folder, struct error *err);
+
 // STATUS_IO: out of memory or threads.
 int part_saver_open(struct part_saver **out, const struct part_saver_options *options,
                     struct error *err);
