@@ -83,7 +83,7 @@ int serving_run(const struct serving_role *role, void *self, const struct servin
         status = role->tell(self, &told, &own);
     if (!status)
         status = serve_until_end(role, self, member, hooks, &own);
-    role->end(self, status, &own);
+    status = role->end(self, status, &own);
     if (open)
         ready_forget(&told);
     if (err && own.status)

@@ -27,8 +27,9 @@ struct serving_role {
     // What is due: ten times a second, and when the member has news.
     int (*turn)(void *self, struct error *err);
     // Leaves the run and closes what is open, also after a failure: `status` and `err` as
-    // serving_leave has them.
-    void (*end)(void *self, int status, const struct error *err);
+    // serving_leave has them. Returns the status, or another one with why in err: what was to be
+    // kept is not.
+    int (*end)(void *self, int status, struct error *err);
 };
 
 // The role's life, until it is told to stop: STATUS_OK when the controller ordered it,

@@ -232,6 +232,26 @@ trained() {
     [ -e run/latest ]
 }
 
+@test "a server that is stopped while its disk is full says by its status that its store lacks something" {
+    unshare --user --map-root-user --mount true || skip "no mount namespaces here"
+    write_run 100000
+    mkdir disk
+    start adam-ctl controller run.conf --out run --port-file ctl.port 2>ctl.log
+    start unshare --user --map-root-user --mount bash -c '
+        mount -t tmpfs -o size=1m none disk &&
+            exec adam-ps --controller @ctl.port --name ps-0 --store disk/store --flush 0.05s' 2>ps-0.log
+    server=$pid
+    start adam-serve --controller @ctl.port train.arec 2>serve.log
+    start adam-worker --controller @ctl.port --threads 1 2>worker.log
+    wait_for grep -q "No space left on device" ps-0.log
+    kill -TERM "$server"
+    pid=$server
+    wait_end
+    cat ps-0.log
+    [ "$status" -eq 74 ]
+    grep -q "error: [0-9]* bytes of shards are not in the store: .*No space left on device" ps-0.log
+}
+
 @test "two servers with stores have two names" {
     begin_training_with_store
     start adam-ps --controller @ctl.port --name ps-0 --store more.store 2>more.log

@@ -318,7 +318,7 @@ static int tell_ready(void *self, struct ready *ready, struct error *err) {
 }
 
 // Nobody asks any more, then the run is left.
-static void end_server(void *self, int status, const struct error *err) {
+static int end_server(void *self, int status, struct error *err) {
     struct data_server *server = self;
     if (server->serving)
         report_figures(server);
@@ -330,6 +330,7 @@ static void end_server(void *self, int status, const struct error *err) {
     kept_drop(server->run);
     kept_drop(server->members);
     free(server->settings_text);
+    return status;
 }
 
 int data_server_run(const struct data_server_options *options, struct error *err) {

@@ -714,17 +714,21 @@ static int tell_ready(void *self, struct ready *ready, struct error *err) {
     return ready_tell(ready, addresses, PATH_COUNT, err);
 }
 
-// What changed last goes to the store.
-static void end_store(struct parameter_server *server) {
-    struct error err = {0};
-    if (flusher_close(server->flusher, &err))
-        serving_say(&server->o->hooks, "%s", err.text);
+// What changed last goes to the store. Who is stopped and run again goes on with that: no other end
+// needs it.
+static int end_store(struct parameter_server *server, int status, struct error *err) {
+    struct error why = {0};
+    if (flusher_close(server->flusher, &why) && status == STATUS_STOPPED)
+        *err = why;
+    else if (why.status)
+        serving_say(&server->o->hooks, "%s", why.text);
     server->flusher = NULL;
     files_system_close(&server->store);
+    return status == STATUS_STOPPED && why.status ? why.status : status;
 }
 
 // Nobody asks any more, then nothing is applied any more, then the run is left.
-static void end_server(void *self, int status, const struct error *err) {
+static int end_server(void *self, int status, struct error *err) {
     struct parameter_server *server = self;
     struct ps *ps = server->ps;
     if (server->member && ps)
@@ -732,7 +736,7 @@ static void end_server(void *self, int status, const struct error *err) {
     paths_close(server->paths);
     part_saver_close(server->saver);
     replicator_close(server->replicator);
-    end_store(server);
+    status = end_store(server, status, err);
     pthread_mutex_lock(&server->lock);
     server->ps = NULL;
     pthread_mutex_unlock(&server->lock);
@@ -747,6 +751,7 @@ static void end_server(void *self, int status, const struct error *err) {
     model_free(server->model);
     free(server->settings_text);
     pthread_mutex_destroy(&server->lock);
+    return status;
 }
 
 int parameter_server_run(const struct parameter_server_options *options, struct error *err) {
