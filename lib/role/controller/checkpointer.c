@@ -254,6 +254,7 @@ void checkpointer_close(struct checkpointer *s) {
         servers_close(s->servers);
     feed_close(s->feed);
     checkpoint_free(&s->checkpoint);
+    json_decref(s->places);
     kept_drop(s->known);
     kept_drop(atomic_load(&s->routes));
     free(s->stamps);

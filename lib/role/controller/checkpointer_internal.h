@@ -41,9 +41,11 @@ struct checkpointer {
     struct feed *feed;
     struct data_servers_data data;
     uint64_t saved; // clock of the last checkpoint
+    json_t *places; // its cursors; NULL: not known
     bool ever_saved;
-    struct best best; // of the checkpoints that were tested as they were saved
-    bool improved;    // what the job in hand has tested is the best
+    struct best best;  // of the checkpoints that were tested as they were saved
+    uint64_t compared; // clock of the last of these
+    bool improved;     // what the job in hand has tested is the best
 };
 
 // A line for the user.

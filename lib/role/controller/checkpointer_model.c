@@ -124,8 +124,10 @@ int checkpointer_test(struct checkpointer *s, struct error *err) {
     if (!status) {
         char text[EVENTS_TEXT];
         s->result.last = events_result(&tally, &s->checkpoint);
-        if (s->job.save)
+        if (s->job.save && s->compared != s->checkpoint.clock) {
             s->improved = best_take(&s->best, &s->result.last);
+            s->compared = s->checkpoint.clock;
+        }
         events_eval_text(text, s->checkpoint.epoch, &tally);
         checkpointer_report(s, "eval", events_eval(&tally, clock_seconds() - before));
         checkpointer_say(s, "%s", text);
@@ -161,9 +163,15 @@ static int name_path(struct checkpointer *s, struct error *err) {
     return STATUS_OK;
 }
 
-// What was copied is saved already. (What the run goes on from may be in another folder.)
+static json_t *places_now(const struct checkpointer *s) {
+    return json_object_get(s->checkpoint.run, "cursors");
+}
+
+// What was copied is saved already, with the samples that are known to be in it now: cursors are
+// taken before weights. (What the run goes on from may be in another folder.)
 static bool is_saved(const struct checkpointer *s) {
     return s->checkpoint.parameters && s->ever_saved && s->saved == s->checkpoint.clock &&
+           (!s->places || json_equal(s->places, places_now(s))) &&
            access(s->result.path, F_OK) == 0;
 }
 
@@ -192,6 +200,8 @@ int checkpointer_save(struct checkpointer *s, struct error *err) {
         return status;
     s->result.bytes = saves_parts(s) ? s->result.bytes : checkpoint_bytes(s->result.path);
     s->saved = s->checkpoint.clock;
+    json_decref(s->places);
+    s->places = json_incref(places_now(s));
     s->ever_saved = true;
     if (!there)
         checkpointer_report(

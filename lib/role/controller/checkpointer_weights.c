@@ -83,6 +83,8 @@ static int adopt_weights(struct checkpointer *s, struct checkpoint *from, struct
     c->clock = from->clock;
     c->samples = from->samples;
     c->epoch = from->epoch;
+    json_decref(s->places);
+    s->places = json_incref(json_object_get(from->run, "cursors"));
     status = recall_tests(s, from, err);
     return status ? status : resume_place(s, from, err);
 }
