@@ -107,6 +107,7 @@ static int write_new(const char *path, const char *text, mode_t mode, struct err
         return error_errno(err, STATUS_CANTCREATE, "%s", path);
     size_t length = strlen(text);
     int status = STATUS_OK;
+    errno = ENOSPC; // where only a part is written
     if (write(fd, text, length) != (ssize_t)length || fsync(fd))
         status = error_errno(err, STATUS_IO, "%s", path);
     if (close(fd) && !status)
@@ -143,8 +144,11 @@ static int authority_make(struct authority *ca, const char *crt, const char *key
         status = sign_certificate(ca, &ca->key, true, days, pem, err);
     if (!status)
         status = write_key(key, "", &ca->key, err);
-    if (!status)
-        status = write_new(crt, pem, 0644, err);
+    if (status)
+        return status;
+    status = write_new(crt, pem, 0644, err);
+    if (status)
+        unlink(key); // alone it would be in the way of the next attempt
     return status;
 }
 

@@ -202,3 +202,12 @@ END
     run_status 69 adam-ctl controller run.conf --out run --listen $address --insecure
     [[ "$stderr" = *"cannot listen on $address: 'no-such-host.invalid' is no address of this machine"* ]]
 }
+
+@test "an authority that could not be written leaves no half of it behind" {
+    mkdir half
+    ln -s nowhere half/ca.crt
+    run_status 73 adam-ctl keys half ps
+    rm half/ca.crt
+    [ -z "$(ls half)" ]
+    run_ok adam-ctl keys half ps
+}
