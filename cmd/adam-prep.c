@@ -170,7 +170,7 @@ static int run(int argc, char **argv, struct options *o, const char *operations,
     }
     struct session session = {.options = o};
     run_function *function = chosen == &program ? run_prepare : runs[chosen - commands];
-    int status = session_start(&session, err);
+    int status = session_start(&session, argv + operand, argc - operand, err);
     if (!status)
         status = function(&session, argv + operand, argc - operand, err);
     return session_end(&session, status, err);

@@ -128,6 +128,8 @@ static int open_outputs(struct evaluation *run, struct error *err) {
     if (!run->top)
         return error_nomem(err);
     if (o->reject)
+        status = options_check_reject(o, err);
+    if (status == STATUS_OK && o->reject)
         status = reject_open(&run->reject, o->reject, err);
     if (status == STATUS_OK && o->per_sample)
         status = textfile_open(&run->per_sample, o->per_sample, err);

@@ -138,6 +138,8 @@ static int open_all(struct features *f, struct error *err) {
     if (!status)
         status = evaluation_open_source(&f->run, err);
     if (!status && o->reject)
+        status = options_check_reject(o, err);
+    if (!status && o->reject)
         status = reject_open(&f->run.reject, o->reject, err);
     return status ? status : sink_open(&f->sink, o->out, &options, &f->run.classes, err);
 }

@@ -4,6 +4,7 @@
 #include "model/cut.h"
 #include "model/model.h"
 #include "ops/ops.h"
+#include "prep/reject.h"
 
 static const char *const print_choices[] = {"figures", "predictions", NULL};
 static const char *const error_choices[] = {"stop", "skip", NULL};
@@ -115,6 +116,15 @@ static int check_options(const struct options *o, struct error *err) {
     if (option_is(o->print, "figures") && o->top)
         return error_set(err, STATUS_USAGE, "--top belongs to --print predictions");
     return STATUS_OK;
+}
+
+int options_check_reject(const struct options *o, struct error *err) {
+    const char *const files[] = {o->data,      o->files_from, o->labels,     o->targets, o->model,
+                                 o->confusion, o->per_class,  o->per_sample, o->out};
+    int status = reject_check(o->reject, files, sizeof files / sizeof *files, err);
+    return status ? status
+                  : reject_check(o->reject, (const char *const *)o->pictures,
+                                 (size_t)o->picture_count, err);
 }
 
 bool options_may_predict(const struct options *o) {

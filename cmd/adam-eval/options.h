@@ -35,6 +35,8 @@ bool options_parse(struct options *o, int argc, char **argv, int *status, struct
 
 // Whether standard output is free for predictions.
 bool options_may_predict(const struct options *o);
+// STATUS_USAGE: --reject is one of the files that are read or written.
+int options_check_reject(const struct options *o, struct error *err);
 // Samples that come through a pipe or as paths ask for an answer each, a data
 // set for its figures; --print and --top say otherwise.
 bool options_want_predictions(const struct options *o);

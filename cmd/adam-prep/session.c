@@ -147,7 +147,19 @@ static int check_held_out(const struct session *s, struct error *err) {
     return STATUS_OK;
 }
 
-int session_start(struct session *s, struct error *err) {
+// The list of what was skipped is written anew: it must be nothing that is read or written.
+static int open_reject(struct session *s, const char *const *operands, size_t count,
+                       struct error *err) {
+    const struct options *o = s->options;
+    const char *const files[] = {o->files_from, o->labels, o->classes,
+                                 o->output,     o->mean,   o->labels_out};
+    int status = reject_check(o->reject, operands, count, err);
+    if (!status)
+        status = reject_check(o->reject, files, sizeof files / sizeof *files, err);
+    return status ? status : reject_open(&s->reject, o->reject, err);
+}
+
+int session_start(struct session *s, char *const *operands, int count, struct error *err) {
     const struct options *o = s->options;
     int status = parse_ops(&s->ops, "--ops", o->ops, err);
     if (!status)
@@ -164,7 +176,7 @@ int session_start(struct session *s, struct error *err) {
         status =
             error_set(err, STATUS_USAGE, "--reject and --output cannot both be standard output");
     if (!status && o->reject)
-        status = reject_open(&s->reject, o->reject, err);
+        status = open_reject(s, (const char *const *)operands, (size_t)count, err);
     s->started = clock_seconds();
     progress_start(&s->progress, o->quiet);
     stop_on_signals(false);

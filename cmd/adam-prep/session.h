@@ -56,7 +56,7 @@ struct session {
 
 // Reads what the options name. session_end also after a failure; it takes the status of the
 // run, and gives that to exit with.
-int session_start(struct session *s, struct error *err);
+int session_start(struct session *s, char *const *operands, int count, struct error *err);
 int session_end(struct session *s, int status, struct error *err);
 
 // Inputs of the options and the command line; they must be there, and no terminal.

@@ -1,18 +1,38 @@
 #include "prep/reject.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/printable.h"
+#include "store/output.h"
 
 struct reject {
     FILE *file;
     char *path;
 };
+
+static bool is_same_file(const char *one, const char *other) {
+    struct stat of_one, of_other;
+    if (stat(one, &of_one) == 0 && stat(other, &of_other) == 0)
+        return S_ISREG(of_one.st_mode) && of_one.st_dev == of_other.st_dev &&
+               of_one.st_ino == of_other.st_ino;
+    return output_same(one, other);
+}
+
+int reject_check(const char *path, const char *const *names, size_t count, struct error *err) {
+    for (size_t i = 0; i < count && strcmp(path, "-") != 0; i++)
+        if (names[i] && is_same_file(path, names[i]))
+            return error_set(err, STATUS_USAGE,
+                             "--reject: '%s' is %s itself, which the list would replace", path,
+                             names[i]);
+    return STATUS_OK;
+}
 
 int reject_open(struct reject **out, const char *path, struct error *err) {
     struct reject *reject = mem_zeroed(1, sizeof *reject);

@@ -742,6 +742,33 @@ END
     [[ "$stderr" = *"d.arec"*"Not a directory"* ]]
 }
 
+@test "--reject is none of the files that are read or written" {
+    adam-prep draw 20 -q -o d.arec
+    cp d.arec kept.arec
+    ln -s d.arec link.arec
+    adam-prep d.arec -q --to folder -o set/
+    ls set/*/*.png >list.txt
+    cp list.txt kept.txt
+    local file
+    for file in d.arec ./d.arec link.arec; do
+        run_status 2 adam-prep d.arec --reject $file -o x.arec
+        [[ "$stderr" = *"--reject: '$file' is d.arec itself"* ]]
+        run_status 2 adam-prep stat d.arec --reject $file
+        run_status 2 adam-prep sheet d.arec --reject $file -o s.png
+    done
+    run_status 2 adam-prep --files-from list.txt --reject list.txt -o x.arec
+    run_status 2 adam-prep d.arec --reject ./x.arec -o x.arec
+    cmp d.arec kept.arec
+    cmp list.txt kept.txt
+    [ ! -e x.arec ]
+    run_ok adam-worker --model "$ROOT/examples/digits.net" --data d.arec --epochs 1 --out run -q
+    run_status 2 adam-eval --model run/latest --data d.arec --reject d.arec
+    run_status 2 adam-eval --model run/latest --data d.arec --features d1 -o f.arec --reject d.arec
+    cmp d.arec kept.arec
+    run_ok adam-prep d.arec --reject bad.tsv -o x.arec
+    run_ok adam-prep d.arec --reject bad.tsv -o x.arec -f
+}
+
 @test "--reject - is standard output, and what stands alone is no message about an output" {
     make_photos
     echo x >photos/ant/bad.jpg
