@@ -241,6 +241,7 @@ begin_without_data() {
         [ "$(adam-ctl status run --json | jq .left_out)" = 0 ]
     }
     wait_for nothing_left_out
+    wait_for said '"event":"data_back"' run/metrics.jsonl
     adam-ctl down run
     ends_with 75
 }

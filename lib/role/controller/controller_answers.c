@@ -118,7 +118,7 @@ static uint32_t epoch_for(const struct controller *c, const struct cluster_membe
 }
 
 // Whose part of the data, or whose shards, the joining member takes over: its number, 0: nobody's.
-// *back: the part was left out until now. False: they are another's, and *why says so.
+// *back: the run did without these samples until now. False: they are another's, and *why says so.
 static bool find_heritage(const struct controller *c, const struct proto_join *join,
                           uint32_t *before, bool *back, const char **why) {
     const struct cluster_part *part = NULL;
@@ -129,7 +129,7 @@ static bool find_heritage(const struct controller *c, const struct proto_join *j
         *why = "another data server serves these samples";
         vacant = cluster_vacant(c->cluster, join, controller_is_absent, c, &part);
         *before = part ? part->member : 0;
-        *back = part && part->out;
+        *back = part ? part->out : controller_unserved(c) > 0;
     } else if (join->role == PROTO_ROLE_PARAMETER_SERVER) {
         *why = "another parameter server with a store has this name: give each its own --name";
         const struct cluster_member *stored = controller_returning(c, join, &alive);

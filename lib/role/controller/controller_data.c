@@ -24,19 +24,18 @@ uint64_t controller_samples(const struct controller *c) {
                                   : (uint64_t)(controller_epoch(c) * (double)c->epoch_samples);
 }
 
-// Samples of the data that are in no part. Before there are parts everything is still to be served.
-static uint64_t unserved(const struct controller *c) {
+uint64_t controller_unserved(const struct controller *c) {
     uint64_t parts = cluster_samples(c->cluster, false);
     return c->cluster->part_count && c->gap.whole > parts ? c->gap.whole - parts : 0;
 }
 
 // Of the data: what is in parts, and what is in none.
 static uint64_t all_samples(const struct controller *c) {
-    return cluster_samples(c->cluster, false) + unserved(c);
+    return cluster_samples(c->cluster, false) + controller_unserved(c);
 }
 
 double controller_left_out(const struct controller *c) {
-    uint64_t all = all_samples(c), out = cluster_samples(c->cluster, true) + unserved(c);
+    uint64_t all = all_samples(c), out = cluster_samples(c->cluster, true) + controller_unserved(c);
     return all ? (double)out / (double)all : 0;
 }
 
@@ -208,7 +207,7 @@ static int look_at_part(struct controller *c, const struct cluster_part *part, s
 
 // What was left out of an epoch that the others have ended.
 static void report_left_out(struct controller *c, uint32_t epoch) {
-    double samples = (double)unserved(c);
+    double samples = (double)controller_unserved(c);
     for (size_t i = 0; i < c->cluster->part_count; i++) {
         const struct cluster_part *part = &c->cluster->parts[i];
         double done = c->progress.parts[i].epoch - epoch;

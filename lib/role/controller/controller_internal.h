@@ -182,6 +182,8 @@ bool controller_is_absent(const void *self, const struct cluster_member *member)
 struct data_servers_part *controller_absent(const struct controller *c, size_t *count);
 // Names the data server that the run waits for; false: none.
 bool controller_waits_for_data(const struct controller *c, char text[PROTO_ADDRESS_MAX]);
+// Samples of the data that are in no part; 0 before there are parts.
+uint64_t controller_unserved(const struct controller *c);
 // Before training begins: whether all of the data is served, or the run goes on without the rest.
 bool controller_has_data(struct controller *c);
 // Names the samples that nobody serves; false: there are none.
