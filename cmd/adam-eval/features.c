@@ -30,8 +30,8 @@ static int refuse_name(const struct model *model, const char *name, struct error
         names[i] = model->layers[i].name;
     const char *near = text_nearest(name, strlen(name), names, (size_t)model->layer_count);
     free(names);
-    return error_set(err, STATUS_USAGE, "--features: the model has no layer '%.100s'%s%s%s", name,
-                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return error_set(err, STATUS_USAGE, "--features: the model has no layer '%.100s'%s", name,
+                     text_hint(near).text);
 }
 
 static int find_layer(const struct model *model, const char *name, const struct layer **layer,

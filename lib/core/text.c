@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,4 +103,11 @@ const char *text_nearest(const char *word, size_t length, const char *const *can
         }
     }
     return best;
+}
+
+struct text_hint text_hint(const char *near) {
+    struct text_hint hint = {""};
+    if (near)
+        snprintf(hint.text, sizeof hint.text, "; did you mean '%s'?", near);
+    return hint;
 }

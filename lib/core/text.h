@@ -18,4 +18,10 @@ bool text_plain_integer(const char *text, int64_t *value);
 // NULL when none is near enough (a third of its length, at least one).
 const char *text_nearest(const char *word, size_t length, const char *const *candidates, size_t n);
 
+// "; did you mean 'NEAR'?" for the end of a message, cut where NEAR is very long; "" for NULL.
+struct text_hint {
+    char text[320];
+};
+struct text_hint text_hint(const char *near);
+
 #endif

@@ -31,7 +31,7 @@ static int type_unknown(const struct script *script, const struct word *word, st
     free(names);
     return script_error_word(script, word, err, "unknown layer type '%.*s'%s",
                              SHOWN(word->value_length), word->value,
-                             near ? hint_of(near).text : "; adam-model(5) lists all");
+                             near ? text_hint(near).text : "; adam-model(5) lists all");
 }
 
 static int assign_type(const struct script *script, struct statement *statement,

@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/grow.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "core/utf8.h"
 #include "model/script.h"
 
@@ -99,7 +100,7 @@ static int set_apply(struct script *script, const char *text, struct error *err)
         return set_put(&set, &script->statements[i], err);
     const char *near = names_nearest(script, set.layer, set.layer_length);
     return error_set(err, STATUS_USAGE, "--set %.200s: no layer named '%.*s'%s", text,
-                     SHOWN(set.layer_length), set.layer, hint_of(near).text);
+                     SHOWN(set.layer_length), set.layer, text_hint(near).text);
 }
 
 static void write_word(struct grow *to, const struct word *word) {

@@ -16,7 +16,7 @@ static int no_such_layer(const struct script *script, const struct layer *layer,
             layer->type->name, script->statements[below].name, script->statements[below].line);
     const char *near = names_nearest(script, name, length);
     return script_error(script, name, length ? length : 1, err, "%s: no layer named '%.*s'%s",
-                        layer->type->name, SHOWN(length), name, hint_of(near).text);
+                        layer->type->name, SHOWN(length), name, text_hint(near).text);
 }
 
 static int add_from(const struct script *script, struct layer *layer, const char *name,
@@ -54,7 +54,8 @@ static int unknown_key(const struct script *script, const struct layer *layer,
                        const struct word *word, struct error *err) {
     const char *near = key_nearest(layer->type, word->key, word->key_length);
     return script_error(script, word->start, word->key_length, err, "%s: unknown key '%.*s'%s",
-                        layer->type->name, SHOWN(word->key_length), word->key, hint_of(near).text);
+                        layer->type->name, SHOWN(word->key_length), word->key,
+                        text_hint(near).text);
 }
 
 static int parse_word(const struct script *script, struct layer *layer, const struct word *word,

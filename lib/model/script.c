@@ -271,10 +271,3 @@ struct word *script_word(const struct statement *statement, const char *key, siz
     }
     return NULL;
 }
-
-struct hint hint_of(const char *near) {
-    struct hint hint = {""};
-    if (near)
-        snprintf(hint.text, sizeof hint.text, "; did you mean '%s'?", near);
-    return hint;
-}

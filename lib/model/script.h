@@ -66,12 +66,6 @@ int script_error(const struct script *script, const char *at, size_t length, str
 #define script_error_word(script, word, err, ...)                                                  \
     script_error(script, (word)->start, (word)->length, err, __VA_ARGS__)
 
-// "; did you mean 'NEAR'?" for the end of a message, or nothing when near is NULL.
-struct hint {
-    char text[SCRIPT_NAME_MAX + 24];
-};
-struct hint hint_of(const char *near);
-
 // Gives every statement its type and its name, and checks both. STATUS_DATA, with the line.
 int names_assign(struct script *script, struct error *err);
 // The statement of that name, or -1; and the nearest name, or NULL.

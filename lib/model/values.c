@@ -116,7 +116,7 @@ static bool read_choice(int *to, const struct layer_key *key, const char *text, 
         n += snprintf(why + n, KEY_WHY - (size_t)n, "%s %s", i ? "," : "", key->choices[i]);
     const char *near = text_nearest(text, length, key->choices, count);
     if (n < KEY_WHY)
-        snprintf(why + n, KEY_WHY - (size_t)n, "%s", hint_of(near).text);
+        snprintf(why + n, KEY_WHY - (size_t)n, "%s", text_hint(near).text);
     return false;
 }
 

@@ -73,13 +73,8 @@ static bool token_is(struct token token, const char *word) {
     return strlen(word) == token.length && memcmp(token.text, word, token.length) == 0;
 }
 
-// "; did you mean 'x'?" or nothing, into text.
-static void suggest_word(char *text, size_t size, struct token token, const char *const *words,
-                         size_t n) {
-    const char *near = text_nearest(token.text, token.length, words, n);
-    text[0] = 0;
-    if (near)
-        snprintf(text, size, "; did you mean '%s'?", near);
+static struct text_hint hint_of(struct token token, const char *const *words, size_t n) {
+    return text_hint(text_nearest(token.text, token.length, words, n));
 }
 
 static bool is_in_range(double v, const struct op_parameter *parameter) {
@@ -237,12 +232,13 @@ static const char *parameter_name(const struct op_parameter *parameter) {
 
 static int refuse_value(const struct parser *parser, const struct op *op, struct token token,
                         const struct op_parameter *parameter) {
-    char wanted[160], near[80] = "";
+    char wanted[160];
+    struct text_hint near = {""};
     describe_value(wanted, sizeof wanted, parameter);
     if (parameter->kind == OP_WORD)
-        suggest_word(near, sizeof near, token, parameter->words, count_words(parameter->words));
+        near = hint_of(token, parameter->words, count_words(parameter->words));
     return refuse(parser, token, "%s: %s is '%s', not %s%s", op->info->name,
-                  parameter_name(parameter), shown_token(token).text, wanted, near);
+                  parameter_name(parameter), shown_token(token).text, wanted, near.text);
 }
 
 // Puts a value where it belongs; -1 is the probability.
@@ -265,10 +261,8 @@ static int unknown_parameter(const struct parser *parser, const struct op *op, s
     for (size_t i = 0; i < op->info->parameter_count; i++)
         if (op->info->parameters[i].name)
             names[n++] = op->info->parameters[i].name;
-    char near[80];
-    suggest_word(near, sizeof near, name, names, n);
     return refuse(parser, name, "%s: unknown parameter '%s'%s", op->info->name,
-                  shown_token(name).text, near);
+                  shown_token(name).text, hint_of(name, names, n).text);
 }
 
 static int put_named(const struct parser *parser, struct op *op, struct token token,
@@ -350,9 +344,8 @@ static int unknown_op(const struct parser *parser, struct token name) {
     const struct op_info *table = ops_table(&count);
     for (; n < count && n < sizeof names / sizeof *names; n++)
         names[n] = table[n].name;
-    char near[80];
-    suggest_word(near, sizeof near, name, names, n);
-    return refuse(parser, name, "unknown operation '%s'%s", shown_token(name).text, near);
+    return refuse(parser, name, "unknown operation '%s'%s", shown_token(name).text,
+                  hint_of(name, names, n).text);
 }
 
 // A mean is given in one way, and a file only where somebody will put the picture in its place.

@@ -226,8 +226,8 @@ static int unknown_class(const struct inputs *inputs, const char *name, struct e
     const struct classes *classes = &inputs->own;
     const char *near = text_nearest(name, strlen(name), (const char *const *)classes->names,
                                     (size_t)classes->count);
-    return error_set(err, STATUS_DATA, "--only: no sample has the class '%s'%s%s%s", name,
-                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return error_set(err, STATUS_DATA, "--only: no sample has the class '%s'%s", name,
+                     text_hint(near).text);
 }
 
 // Behind the last input: nothing at all, or a class that never came, is a mistake.

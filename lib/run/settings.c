@@ -350,8 +350,7 @@ static int refuse_unknown_key(const char *key, struct error *err) {
     while ((keys[count] = settings_key(count)))
         count++;
     const char *near = text_nearest(key, strlen(key), keys, count);
-    return error_set(err, STATUS_USAGE, "unknown key '%s'%s%s%s", key,
-                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return error_set(err, STATUS_USAGE, "unknown key '%s'%s", key, text_hint(near).text);
 }
 
 static int refuse_value(const struct row *row, const char *value, const char *what,

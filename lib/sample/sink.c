@@ -39,8 +39,8 @@ static int kind_by_word(const struct sink_kind **kind, const char *name, struct 
             return STATUS_OK;
     }
     const char *near = text_nearest(name, strlen(name), names, KINDS);
-    return error_set(err, STATUS_USAGE, "unknown kind of output '%s'%s%s%s", name,
-                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return error_set(err, STATUS_USAGE, "unknown kind of output '%s'%s", name,
+                     text_hint(near).text);
 }
 
 static int kind_by_name(const struct sink_kind **kind, const char *path, struct error *err) {

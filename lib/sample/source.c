@@ -30,8 +30,7 @@ static int find_kind(const struct source_kind **kind, const char *name, struct e
             return STATUS_OK;
     }
     const char *near = text_nearest(name, strlen(name), names, KINDS);
-    return error_set(err, STATUS_USAGE, "unknown kind of input '%s'%s%s%s", name,
-                     near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+    return error_set(err, STATUS_USAGE, "unknown kind of input '%s'%s", name, text_hint(near).text);
 }
 
 static const struct source_kind *file_kind(const char *path, const uint8_t *data, size_t size) {

@@ -65,8 +65,8 @@ static int take_line(double *weights, const struct classes *names, int classes, 
     if (label < 0 || label >= classes) {
         const char *near = text_nearest(line, strlen(line), (const char *const *)names->names,
                                         (size_t)names->count);
-        return error_set(err, STATUS_DATA, "the training set has no class '%.100s'%s%s%s", line,
-                         near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+        return error_set(err, STATUS_DATA, "the training set has no class '%.100s'%s", line,
+                         text_hint(near).text);
     }
     if (weights[label] >= 0)
         return error_set(err, STATUS_DATA, "class '%.100s' has a weight already", line);
