@@ -18,12 +18,12 @@ struct home_servers { // each home's own struct begins with this
     void (*hurry)(struct home_servers *home);
     void (*change)(struct home_servers *home);
     uint64_t (*every)(struct home_servers *home); // mini-batches of the next push
-    _Atomic uint64_t push_every, pull_every; // in use
-    atomic_bool exact;                       // as the user wants them, not by cost
-    _Atomic uint64_t pushes;                 // that were applied
-    _Atomic size_t sharers;                  // changed under the lock, as are config's distances
-    _Atomic float factor;                    // the protocol's, of each push's rate
-    uint64_t marked;                         // of the last push whose end is known
+    _Atomic uint64_t push_every, pull_every;      // in use
+    atomic_bool exact;                            // as the user wants them, not by cost
+    _Atomic uint64_t pushes;                      // that were applied
+    _Atomic size_t sharers; // changed under the lock, as are config's distances
+    _Atomic float factor;   // the protocol's, of each push's rate
+    uint64_t marked;        // of the last push whose end is known
     _Atomic double waited;
     _Atomic uint64_t too_stale;
     atomic_int status;    // of exchanges; once it is not STATUS_OK it stays

@@ -1,5 +1,5 @@
-// To be preloaded (LD_PRELOAD): the first process that makes a folder with $STOP_AT in its path stands
-// still from then on, as by kill -STOP. The file $STOP_MARK says that there was one.
+// To be preloaded (LD_PRELOAD): the first process that makes a folder with $STOP_AT in its path
+// stands still from then on, as by kill -STOP. The file $STOP_MARK says that there was one.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
