@@ -49,6 +49,7 @@ struct delta {
     struct growth growth;
     struct delta_factors *factors; // NULL: everything goes as it is
     atomic_bool keeps;             // products that are pushed then
+    atomic_bool behind;            // a push was too stale: those that follow would be until a pull
     struct exchange *push, *pull;
     pthread_t thread; // that exchanges
     bool started;
@@ -184,6 +185,8 @@ static uint64_t push_due(struct delta *delta) {
 }
 
 static uint64_t pull_due(struct delta *delta) {
+    if (atomic_load(&delta->behind))
+        return atomic_load(&delta->pulled);
     return atomic_load(&delta->pulled) + distance_of(delta, &delta->common.pull_every);
 }
 
@@ -324,10 +327,12 @@ static bool push_delta(struct delta *delta) {
     bool stale = false;
     if (!(factors ? exchange_factors(delta, &push, &stale) : exchange_all(delta, &push, &stale)))
         return false;
-    if (stale)
+    if (stale) {
         forget_stamps(delta);
-    else
+        atomic_store(&delta->behind, true);
+    } else {
         learn_stamps(delta);
+    }
     home_servers_pushed(common, mark, stale);
     return true;
 }
@@ -349,6 +354,7 @@ static bool fetch_weights(struct delta *delta) {
         .quantity = PROTO_QUANTITY_WEIGHT, .into = delta->moved, .stamps = delta->stamps};
     mark_exchange(delta, &delta->pulled,
                   exchange_clock(delta, &delta->pulled, &delta->common.pull_every));
+    atomic_store(&delta->behind, false);
     if (delta->unsure >= UNSURE_MOST)
         forget_stamps(delta);
     exchange_pull(delta->pull, &pull);

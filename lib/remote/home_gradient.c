@@ -200,6 +200,8 @@ static bool deliver_weights(struct gradient *gradient, double *waited) {
         delivered = home_servers_await(common, gradient->factors[i].push, &part, waited);
         stale |= part;
     }
+    if (delivered && stale) // so would be all that follows on these weights
+        gradient->next_pull = 0;
     if (delivered && gradient->idle && !stale)
         home_servers_left(common, gradient->mark);
     else if (delivered)

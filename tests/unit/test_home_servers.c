@@ -791,6 +791,37 @@ static void test_refused(struct tap *tap) {
     CHECK_INT(tap, fake->pulls, pulls + 1);
 }
 
+static void refuse_pushes(struct fake *fake, uint16_t code) {
+    pthread_mutex_lock(&fake->lock);
+    fake->refuse = code;
+    pthread_mutex_unlock(&fake->lock);
+}
+
+// Others like it would be refused until the next pull, which is far away.
+static void test_too_stale(struct tap *tap, bool delta) {
+    struct lone lone;
+    struct fake *fake = &lone.s.fake;
+    open_lone_as(tap, &lone,
+                 (struct learner){.delta = delta, .push_every = 1, .pull_every = 1000000}, 0);
+    for (int i = 0; i < 3 && !delta; i++) // the first pull is due at once
+        step_gradient(&lone);
+    CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_OK);
+    int pulls = count(fake, &fake->pulls);
+    refuse_pushes(fake, PROTO_REFUSAL_TOO_STALE);
+    for (int i = 0; i < 3; i++) {
+        if (delta)
+            step(&lone);
+        else
+            step_gradient(&lone);
+    }
+    while (delta && count(fake, &fake->pulls) == pulls)
+        sched_yield();
+    CHECK(tap, count(fake, &fake->pulls) > pulls);
+    refuse_pushes(fake, 0);
+    CHECK_INT(tap, home_servers_flush(lone.home, NULL), STATUS_OK);
+    close_lone(tap, &lone);
+}
+
 // A mini-batch of one sample whose dense layer goes as its factors.
 static void step_factors(const struct lone *lone) {
     enum { UNITS = 20 };
@@ -885,6 +916,8 @@ int main(void) {
                                            .overlap = true});
     });
     TEST(&tap, "other workers come and go while threads train", { test_crowd(&tap); });
+    TEST(&tap, "who was refused as too stale pulls before its time",
+         { test_too_stale(&tap, true), test_too_stale(&tap, false); });
     TEST(&tap, "who was refused for good asks for nothing more, and ends", { test_refused(&tap); });
     TEST(&tap, "so does who pushes factors, and keeps those of no mini-batch after it",
          { test_refused_factors(&tap); });
