@@ -582,6 +582,31 @@ nodes.insert(1, node("MaxPool", ["c"], ["p"], "large", kernel_shape=[7, 7])); no
 TABLE
 }
 
+@test "a mean whose last window is cut by rounding up is over what exists, as PyTorch has it" {
+    local counts
+    for counts in 0 1; do
+        graph <<PY
+nodes = [node("AveragePool", ["x"], ["p"], "mean", kernel_shape=[3, 2], strides=[2, 3], ceil_mode=1,
+              count_include_pad=$counts),
+         node("Flatten", ["p"], ["f"]), node("Gemm", ["f", "v"], ["y"], "last", transB=1)]
+weights = floats("v", 4, 24)
+save(model(nodes, [weights], ("N", 2, 8, 7)))
+numpy.save("weights.npy", numpy_helper.to_array(weights))
+numpy.save("pictures.npy", noise.standard_normal([5, 8, 7, 2]).astype(numpy.float32))
+PY
+        adam-ctl import net.onnx -f -o mean --ops '' --scores linear
+        adam-eval --model mean --data pictures.npy --print predictions --per-sample scores.tsv -q >told
+        python - <<'PY'
+import numpy, torch
+pictures = torch.tensor(numpy.load("pictures.npy").transpose(0, 3, 1, 2))
+pool = torch.nn.AvgPool2d((3, 2), (2, 3), ceil_mode=True, count_include_pad=True)
+wanted = pool(pictures).flatten(1) @ torch.tensor(numpy.load("weights.npy")).T
+got = numpy.loadtxt("scores.tsv", skiprows=1)[:, 1:]
+assert abs(got - wanted.numpy()).max() < 1e-4
+PY
+    done
+}
+
 @test "what is not supported is named: node, operator, operator set" {
     refused <<'TABLE'
 nodes[1] = node("Resize", ["c"], ["f"], "larger"); save(model(nodes, constants)) => 0.onnx: node 'larger', Resize of operator set 13 | Add, AveragePool
