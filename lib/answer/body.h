@@ -8,12 +8,18 @@
 
 #include <stddef.h>
 
+struct allowance; // core/allowance.h
 struct error;
+
+// Values of a document of JSON, which take some ten times their text in memory, and an object ten
+// times as much as a number.
+enum { BODY_VALUES_MOST = 4000000, BODY_OBJECT_VALUES = 10 };
 
 // The caller's limits.
 struct body_limits {
-    size_t values; // floats that a sample has
-    int samples;   // that a body may hold
+    size_t values;               // floats that a sample has
+    int samples;                 // that a body may hold
+    struct allowance *documents; // values of those that are read at a time; NULL: no limit
 };
 
 struct body_sample {

@@ -3,21 +3,29 @@
 #include <string.h>
 
 #include "answer/body_internal.h"
+#include "core/allowance.h"
 #include "core/error.h"
 #include "core/json.h"
 #include "core/mem.h"
 
-// Values of a document, which take some ten times their text in memory, and an object ten times as
-// much as a number.
-enum { VALUES_MOST = 4000000, OBJECT_VALUES = 10 };
+// Values up to which a document waits for no other; and lists and objects whose many small pieces
+// the heap keeps for itself when they are freed.
+enum { SMALL_DOCUMENT = 1 << 16, MANY_LISTS = 1 << 16 };
 
-static int check_values(const char *data, size_t size, struct error *err) {
-    size_t values = 1;
-    for (size_t i = 0; i < size; i++)
-        values += data[i] == '{' ? OBJECT_VALUES : data[i] == ',' || data[i] == '[';
-    return values <= VALUES_MOST
+struct extent {
+    size_t values, lists;
+};
+
+static int measure(struct extent *extent, const char *data, size_t size, struct error *err) {
+    *extent = (struct extent){.values = 1};
+    for (size_t i = 0; i < size; i++) {
+        bool list = data[i] == '[' || data[i] == '{';
+        extent->lists += list;
+        extent->values += data[i] == '{' ? BODY_OBJECT_VALUES : list || data[i] == ',';
+    }
+    return extent->values <= BODY_VALUES_MOST
                ? STATUS_OK
-               : error_set(err, STATUS_DATA, "more than %d values in JSON", VALUES_MOST);
+               : error_set(err, STATUS_DATA, "more than %d values in JSON", BODY_VALUES_MOST);
 }
 
 // How many numbers there are in lists of lists; -1: something else is, too.
@@ -89,12 +97,10 @@ static int read_instances(struct body *body, const json_t *instances, size_t roo
     return status;
 }
 
-int body_read_json(struct body *body, const char *data, size_t size,
-                   const struct body_limits *limits, struct error *err) {
+static int read_document(struct body *body, const char *data, size_t size,
+                         const struct body_limits *limits, struct error *err) {
     json_t *document = NULL;
-    int status = check_values(data, size, err);
-    if (!status)
-        status = json_read(&document, data, size, err);
+    int status = json_read(&document, data, size, err);
     const json_t *instances = json_object_get(document, "instances");
     if (!status && (!json_is_array(instances) || json_object_size(document) != 1))
         status = error_set(err, STATUS_DATA, "not of the form {\"instances\": [...]}");
@@ -105,5 +111,21 @@ int body_read_json(struct body *body, const char *data, size_t size,
     if (!status)
         status = read_instances(body, instances, size, limits, err);
     json_decref(document);
+    return status;
+}
+
+int body_read_json(struct body *body, const char *data, size_t size,
+                   const struct body_limits *limits, struct error *err) {
+    struct extent extent;
+    int status = measure(&extent, data, size, err);
+    bool waits = limits->documents && extent.values > SMALL_DOCUMENT;
+    if (status)
+        return status;
+    uint64_t taken = waits ? allowance_take(limits->documents, extent.values) : 0;
+    status = read_document(body, data, size, limits, err);
+    if (extent.lists > MANY_LISTS)
+        mem_trim();
+    if (waits)
+        allowance_give(limits->documents, taken);
     return status;
 }

@@ -60,6 +60,8 @@ int service_open(struct service **out, const struct service_config *config, int 
     }
     service->config = *config;
     service->fd = fd;
+    allowance_open(&service->documents, BODY_VALUES_MOST);
+    service->limits.documents = &service->documents;
     figures_open(&service->figures);
     int status = open_parts(service, err);
     if (status) {
@@ -83,6 +85,7 @@ void service_close(struct service *service) {
         close(service->fd);
     predictor_close(service->predictor);
     figures_close(&service->figures);
+    allowance_close(&service->documents);
     free(service);
 }
 

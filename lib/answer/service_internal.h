@@ -11,6 +11,7 @@
 #include "answer/body.h"
 #include "answer/figures.h"
 #include "answer/service.h"
+#include "core/allowance.h"
 #include "net/places.h"
 
 enum {
@@ -125,7 +126,8 @@ size_t talker_places(const struct talker *talker);
 struct service {
     struct service_config config;
     struct body_limits limits;
-    int fd; // listens; -1: no more
+    struct allowance documents; // values of JSON that threads read at a time
+    int fd;                     // listens; -1: no more
     struct predictor *predictor;
     struct batcher *batcher; // of requests that are not short
     struct figures figures;

@@ -28,6 +28,10 @@ void mem_begin(void) {
     mallopt(M_ARENA_MAX, heaps < 1 ? 1 : heaps < INT_MAX ? (int)heaps : INT_MAX);
 }
 
+void mem_trim(void) {
+    malloc_trim(0);
+}
+
 void *mem_array(size_t n, size_t size) {
     return mem_resize(NULL, n, size);
 }

@@ -12,6 +12,8 @@
 // First in every main, before there are threads. Where the address space is limited (RLIMIT_AS,
 // `ulimit -v`), threads share fewer heaps: each heap reserves up to 128 MB of it.
 void mem_begin(void);
+// What was freed in many small pieces goes back to the system; takes some milliseconds.
+void mem_trim(void);
 
 // NULL when out of memory or when n * size overflows. Freed with free().
 void *mem_array(size_t n, size_t size);

@@ -203,6 +203,23 @@ END
     [ $(($(kilobytes VmHWM) - before)) -lt 400000 ]
 }
 
+@test "large documents of JSON wait for each other, however many threads read" {
+    if [ -n "${SAN:-}" ]; then skip "sanitizers keep what was freed"; fi
+    python -c 'print("{\"instances\": [" + "[]," * 600000 + "[]]}")' >body
+    serve --threads 16
+    local before n callers=()
+    before=$(kilobytes VmRSS)
+    for n in {1..16}; do
+        curl -s --max-time 100 -o "$n.answer" -H 'Content-Type: application/json' --data-binary @body "$url/predict" &
+        callers+=($!)
+    done
+    wait "${callers[@]}"
+    for n in {1..16}; do jq -e '.error | contains("instance 0: 0 numbers")' "$n.answer"; done
+    # Three at a time, and all bodies.
+    [ $(($(kilobytes VmHWM) - before)) -lt 500000 ]
+    [ $(($(kilobytes VmRSS) - before)) -lt 100000 ]
+}
+
 @test "where memory is out 503 says so, and it goes on when there is some again" {
     if [ -n "${SAN:-}" ]; then skip "a sanitizer has memory of its own"; fi
     need prlimit
