@@ -103,6 +103,39 @@ second_is_refused() {
     [ -e run/latest/manifest.json ]
 }
 
+# Whether the server of that role was heard of once more since the last call, or is gone.
+last=
+heard_again() {
+    local now before=$last
+    now=$(adam-ctl status run --json | jq ".members[] | select(.role == \"$1\" and .state != \"gone\") | .silent_ms")
+    last=$now
+    [ -z "$now" ] || { [ -n "$before" ] && [ "$now" -lt "$before" ]; }
+}
+
+@test "a run that ends at once keeps its servers while a worker is there" {
+    start adam-ctl up run.conf -q --set epochs=100000 --workers 1 --threads 1
+    local up=$pid worker
+    wait_for grep -q loss run/log/worker-1.log
+    worker=$(working_here '^adam-worker ')
+    kill -STOP "$worker"
+    run_ok adam-ctl down --now run
+    wait_for grep -q stopping run/log/controller.log
+    # Each has been told to stop, or to wait.
+    local role
+    for role in "data server" "parameter server"; do
+        last=
+        wait_for heard_again "$role"
+        wait_for heard_again "$role"
+    done
+    [ "$(working_here '^adam-(serve|ps) ' | wc -l)" = 2 ]
+    kill -CONT "$worker"
+    pid=$up
+    wait_end
+    [ "$status" -eq 75 ]
+    [ "$(grep -o '^adam-ctl: [a-z ]* [0-9]* (.*) left' run/log/controller.log | sed -n '1s/ [0-9].*//p')" = "adam-ctl: worker" ]
+    ! grep 'have not heard\|waiting for data server' run/log/worker-1.log
+}
+
 @test "a parameter server that dies before training began is started again, and the run goes on" {
     echo 'workers = 2' >>run.conf
     start adam-ctl up run.conf --ps 2 --workers 1 2>err

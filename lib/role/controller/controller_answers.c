@@ -214,19 +214,25 @@ static bool is_drained(const struct controller *c, const struct cluster_member *
     return member->draining && vital && vital->drained;
 }
 
-// Parameter servers stay until whoever reads from them has left, or they are drained.
+// Whether somebody is there who would wait for it: a worker tells data servers what it trained on,
+// and evaluators read from parameter servers, too.
+static bool is_needed(const struct cluster *cluster, enum proto_role role) {
+    bool workers = cluster_count(cluster, PROTO_ROLE_WORKER) > 0;
+    bool evaluators = cluster_count(cluster, PROTO_ROLE_EVALUATOR) > 0;
+    return (role == PROTO_ROLE_DATA_SERVER && workers) ||
+           (role == PROTO_ROLE_PARAMETER_SERVER && (workers || evaluators));
+}
+
+// Servers stay until those who need them have left, or they are drained.
 static enum proto_order order_for(const struct controller *c, const struct cluster_member *member) {
     const struct cluster *cluster = c->cluster;
-    bool readers = cluster_count(cluster, PROTO_ROLE_EVALUATOR) > 0 ||
-                   cluster_count(cluster, PROTO_ROLE_WORKER) > 0;
     switch (cluster->stage) {
     case CLUSTER_DRAINING:
     case CLUSTER_SAVING:
         return member->role == PROTO_ROLE_WORKER ? PROTO_ORDER_STOP : PROTO_ORDER_NOTHING;
     case CLUSTER_STOPPING:
     case CLUSTER_OVER:
-        return member->role == PROTO_ROLE_PARAMETER_SERVER && readers ? PROTO_ORDER_NOTHING
-                                                                      : PROTO_ORDER_STOP;
+        return is_needed(cluster, member->role) ? PROTO_ORDER_NOTHING : PROTO_ORDER_STOP;
     default:
         return is_drained(c, member) ? PROTO_ORDER_LEAVE : PROTO_ORDER_NOTHING;
     }
