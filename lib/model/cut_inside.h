@@ -1,6 +1,6 @@
-// How a cut is made: ways are chosen (cut_choose.c), from these come shares of layers (share.h),
-// some of which partitions compute twice (cut_overlap.c), from shares exchanges (cut_exchanges.c),
-// and from both the partitions' models (cut_models.c). Inside lib/model only.
+// How a cut is made (cut.c): ways are chosen (cut_choose.c), from these come shares of layers
+// (share.h), some of which partitions compute twice (cut_overlap.c), from shares exchanges
+// (cut_exchanges.c), and from both the partitions' models (cut_models.c). Inside lib/model only.
 #ifndef ADAM_MODEL_CUT_INSIDE_H
 #define ADAM_MODEL_CUT_INSIDE_H
 

@@ -1,16 +1,17 @@
 // What a net is made of. Inside lib/model/net*.c only.
 //
-//   net_open.c    which buffers there are, and whom they serve
-//   net_places.c  which of them lie in one place by turns
-//   net_lend.c    error gradients that several layers have in one place
-//   net_sums.c    what is added where it is made
-//   net_layout.c  where in them one part of a pass reads and writes
-//   net_bands.c   the same for some rows of it
-//   net_team.c    passes of several threads, each a part of every layer
-//   net_part.c    how many samples at a time
-//   net_loss.c    the loss, and the error gradients that it begins with
-//   net_targets.c the same for samples that have other targets than a label
-//   net.c         the passes
+//   net_open.c      which buffers there are, and whom they serve
+//   net_places.c    which of them lie in one place by turns
+//   net_lend.c      error gradients that several layers have in one place
+//   net_sums.c      what is added where it is made
+//   net_layout.c    where in them one part of a pass reads and writes
+//   net_bands.c     the same for some rows of it
+//   net_team.c      passes of several threads, each a part of every layer
+//   net_part.c      how many samples at a time
+//   net_loss.c      the loss, and the error gradients that it begins with
+//   net_targets.c   the same for samples that have other targets than a label
+//   net.c           the passes
+//   net_exchange.c  how they pass an exchange layer, step by step
 //
 // Layers that hold samples in blocks (kernels/kernels.h) and follow one another are a
 // stack, which is passed part by part: a block, or some small ones, through all of its layers, then

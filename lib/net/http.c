@@ -153,7 +153,7 @@ static void accept_stream(struct http *http, uint64_t now) {
 
 static void serve_stream(struct http *http, const struct pollfd *polled, size_t count,
                          uint64_t now) {
-    for (size_t i = count; i-- > 0;) { // from the end, since hang_up takes the last one's place
+    for (size_t i = count; i-- > 0;) { // from the end, since drop_caller takes the last one's place
         struct http_caller *caller = http->callers[i];
         bool stays = now < caller->place.since + DEADLINE;
         if (stays && polled[i].revents)

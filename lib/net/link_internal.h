@@ -1,5 +1,5 @@
 // What the parts of a link share: link.c (life, asking and answering), link_send.c,
-// link_receive.c and listener.c.
+// link_receive.c, dial.c and listener.c.
 #ifndef ADAM_NET_LINK_INTERNAL_H
 #define ADAM_NET_LINK_INTERNAL_H
 

@@ -3,6 +3,7 @@
 //   checkpoint.c             saves one whose tensors all are here
 //   checkpoint_parts.c       saves one whose tensors others write (checkpoint_parts.h)
 //   checkpoint_part_file.c   writes one of these
+//   checkpoint_own.c         and where it is on the disk of the server that wrote it
 //   checkpoint_load.c        finds one, and loads it from one file
 //   checkpoint_load_parts.c  or from parts
 //   checkpoint_portion.c     what a partition of its model has of it

@@ -71,6 +71,23 @@ on_objects() {
     nothing "$bad"
 }
 
+# A private header that lists sources at its head.
+@test "private headers that say which sources share them name each of these" {
+    local header source bad='' lists=0
+    while read -r header; do
+        [ "$(sed '/^#ifndef/q' "$header" | grep -oE '[a-z_]+\.c\b' | sort -u | wc -l)" -ge 3 ] || continue
+        lists=$((lists + 1))
+        while read -r source; do
+            sed '/^#ifndef/q' "$header" | grep -qw -- "${source##*/}" || bad+="$header: no $source"$'\n'
+        done < <(grep -lF "/${header##*/}\"" "${header%/*}"/*.c)
+        while read -r source; do
+            [ -e "${header%/*}/$source" ] || bad+="$header: there is no $source"$'\n'
+        done < <(sed '/^#ifndef/q' "$header" | grep -oE '\b[a-z_]+\.c\b')
+    done < <(find lib -name '*_internal.h' -o -name '*_inside.h' | sort)
+    [ "$lists" -gt 10 ]
+    nothing "$bad"
+}
+
 @test "roles know nothing of each other" {
     local bad=
     while IFS=: read -r file included; do
