@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../helper/answers.h"
 #include "../helper/tap.h"
 #include "cluster/cluster.h"
 #include "cluster/record.h"
@@ -143,19 +144,12 @@ static struct link *dial(struct bench *b, enum proto_role role, uint64_t session
 static enum proto_refusal ask(struct bench *b, struct link *link, uint16_t type,
                               const void *message, struct kept **kept) {
     struct link_request request = {.type = type, .message = message};
-    struct kept *answer;
-    struct error err = {0};
-    if (link_call_kept(link, &request, &answer, &err)) {
+    struct error err;
+    enum proto_refusal code = answer_of(link, &request, kept, &err);
+    if (err.status) {
         FAIL(b->tap, "%s", err.text);
         abort();
     }
-    enum proto_refusal code = answer->type == PROTO_TYPE_REFUSED
-                                  ? (enum proto_refusal)answer->message.refused.code
-                                  : PROTO_REFUSAL_NONE;
-    if (kept)
-        *kept = answer;
-    else
-        kept_drop(answer);
     return code;
 }
 

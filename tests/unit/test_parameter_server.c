@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "../helper/answers.h"
 #include "../helper/controller.h"
 #include "../helper/tap.h"
 #include "core/error.h"
@@ -147,19 +148,10 @@ static enum proto_refusal ask(struct tap *tap, struct link *link, uint16_t type,
                                    .part_count = floats > 0,
                                    .into = into,
                                    .room = room * sizeof(float)};
-    struct kept *answer;
-    struct error err = {0};
-    if (link_call_kept(link, &request, &answer, &err)) {
+    struct error err;
+    enum proto_refusal code = answer_of(link, &request, kept, &err);
+    if (err.status)
         FAIL(tap, "%s", err.text);
-        return PROTO_REFUSAL_NONE;
-    }
-    enum proto_refusal code = answer->type == PROTO_TYPE_REFUSED
-                                  ? (enum proto_refusal)answer->message.refused.code
-                                  : PROTO_REFUSAL_NONE;
-    if (kept)
-        *kept = answer;
-    else
-        kept_drop(answer);
     return code;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../helper/answers.h"
 #include "../helper/controller.h"
 #include "../helper/tap.h"
 #include "core/error.h"
@@ -180,17 +181,9 @@ static enum proto_refusal ask(struct link *link, uint16_t type, const void *mess
                                    .part_count = payload != NULL,
                                    .into = into,
                                    .room = into ? PARAMETERS * sizeof(float) : 0};
-    struct kept *answer;
-    if (link_call_kept(link, &request, &answer, NULL))
-        return PROTO_REFUSAL_STOPPING;
-    enum proto_refusal code = answer->type == PROTO_TYPE_REFUSED
-                                  ? (enum proto_refusal)answer->message.refused.code
-                                  : PROTO_REFUSAL_NONE;
-    if (kept)
-        *kept = answer;
-    else
-        kept_drop(answer);
-    return code;
+    struct error err;
+    enum proto_refusal code = answer_of(link, &request, kept, &err);
+    return err.status ? PROTO_REFUSAL_STOPPING : code;
 }
 
 static void lay_out(struct proto_piece pieces[2], uint64_t epoch, uint64_t version) {
