@@ -2,10 +2,8 @@
 // layer, any number of partitions and odd sizes.
 #include <stdlib.h>
 
+#include "../helper/lively.h"
 #include "../helper/tap.h"
-#include "core/error.h"
-#include "core/mem.h"
-#include "core/random.h"
 #include "kernels/kernels.h"
 #include "model/cut.h"
 #include "model/layer.h"
@@ -128,49 +126,33 @@ static bool parts_go(struct parts *parts) {
 // --- whole and cut ----------------------------------------------------------------------
 
 struct whole {
-    struct model *model;
+    struct lively of;
     const struct kernels *kernels;
     struct net *net;
-    float *parameters, *input, *gradient;
-    int32_t labels[SAMPLES];
-    uint64_t draw[SAMPLES];
+    float *gradient;
     double loss;
 };
 
 static int whole_open(struct whole *w, const char *text, const struct kernels *kernels,
                       struct error *err) {
     *w = (struct whole){.kernels = kernels};
-    int status = model_parse(&w->model, "test.net", text, NULL, 0, err);
+    // No value at the kink of a relu.
+    int status = lively_open(&w->of, text, SAMPLES, 31, 0.01f, err);
+    if (!status)
+        status = net_open(&w->net, w->of.model, kernels, SAMPLES, NET_TRAIN, err);
     if (status)
         return status;
-    size_t in = SAMPLES * shape_size(model_input(w->model)->out);
-    struct random random = random_stream(4, 2, 0);
-    w->parameters = mem_floats(w->model->parameter_count);
-    w->gradient = mem_floats(w->model->parameter_count);
-    w->input = mem_floats(in);
-    model_init_lively(w->model, w->parameters, 31);        // no value at the kink of a relu
-    for (size_t i = 0; i < w->model->parameter_count; i++) // biases too
-        w->parameters[i] += 0.01f * random_normal(&random);
-    for (size_t i = 0; i < in; i++)
-        w->input[i] = random_normal(&random);
-    for (int i = 0; i < SAMPLES; i++) {
-        w->labels[i] = (int32_t)random_below(&random, (uint32_t)model_classes(w->model));
-        w->draw[i] = 100 + (uint64_t)i;
-    }
-    status = net_open(&w->net, w->model, kernels, SAMPLES, NET_TRAIN, err);
-    if (status)
-        return status;
-    memset(w->gradient, 0, w->model->parameter_count * sizeof *w->gradient);
-    net_forward(w->net, w->parameters, w->input, SAMPLES, w->draw, SEED);
-    w->loss = net_loss(w->net, w->labels);
-    net_backward(w->net, w->parameters, w->labels, 1.0f / SAMPLES, w->gradient, NULL, NULL);
+    w->gradient = mem_zeroed(w->of.model->parameter_count, sizeof *w->gradient);
+    net_forward(w->net, w->of.parameters, w->of.input, SAMPLES, w->of.draw, SEED);
+    w->loss = net_loss(w->net, w->of.labels);
+    net_backward(w->net, w->of.parameters, w->of.labels, 1.0f / SAMPLES, w->gradient, NULL, NULL);
     return 0;
 }
 
 static void whole_close(struct whole *w) {
     net_close(w->net);
-    model_free(w->model);
-    free(w->parameters), free(w->gradient), free(w->input);
+    lively_close(&w->of);
+    free(w->gradient);
 }
 
 static bool is_output(const struct model *model) {
@@ -183,7 +165,7 @@ static bool near(double a, double b) {
 
 // The classes of each partition are some of the whole's.
 static void compare_scores(struct tap *tap, const struct parts *parts, const struct whole *w) {
-    int classes = model_classes(w->model), seen = 0;
+    int classes = model_classes(w->of.model), seen = 0;
     const float *all = net_scores(w->net);
     double loss = 0;
     for (int p = 0; p < parts->count; p++) {
@@ -202,7 +184,7 @@ static void compare_scores(struct tap *tap, const struct parts *parts, const str
                 }
             }
         seen += output->out.c;
-        loss += net_loss(parts->nets[p], w->labels);
+        loss += net_loss(parts->nets[p], w->of.labels);
     }
     CHECK_INT(tap, seen, classes);
     if (!near(loss, w->loss))
@@ -222,7 +204,7 @@ static void add_run(void *self, const struct cut_run *run) {
 
 // The gradients of weights that several partitions have are to be added up.
 static void compare_gradients(struct tap *tap, const struct parts *parts, const struct whole *w) {
-    size_t count = w->model->parameter_count;
+    size_t count = w->of.model->parameter_count;
     float *sum = mem_zeroed(count, sizeof *sum);
     for (int p = 0; p < parts->count; p++)
         cut_runs(parts->cut, p, add_run, &(struct adding){parts->gradients[p], sum});
@@ -249,18 +231,18 @@ static void compare_cut(struct tap *tap, const struct whole *w, int partitions) 
     struct parts parts = {0};
     struct error err = {0};
     int failed = tap->failed_here;
-    if (cut_open(&cut, w->model, partitions, SAMPLES, &err) ||
-        parts_open(&parts, cut, w->kernels, w->parameters, &err)) {
+    if (cut_open(&cut, w->of.model, partitions, SAMPLES, &err) ||
+        parts_open(&parts, cut, w->kernels, w->of.parameters, &err)) {
         FAIL(tap, "%s", err.text);
         return;
     }
     for (int p = 0; p < partitions; p++)
-        net_begin_forward(parts.nets[p], parts.parameters[p], p == 0 ? w->input : NULL, SAMPLES,
-                          w->draw, SEED);
+        net_begin_forward(parts.nets[p], parts.parameters[p], p == 0 ? w->of.input : NULL, SAMPLES,
+                          w->of.draw, SEED);
     CHECK(tap, parts_go(&parts));
     compare_scores(tap, &parts, w);
     for (int p = 0; p < partitions; p++)
-        net_begin_backward(parts.nets[p], parts.parameters[p], w->labels, 1.0f / SAMPLES,
+        net_begin_backward(parts.nets[p], parts.parameters[p], w->of.labels, 1.0f / SAMPLES,
                            parts.gradients[p], NULL, NULL);
     CHECK(tap, parts_go(&parts));
     compare_gradients(tap, &parts, w);

@@ -2,10 +2,8 @@
 // what it does with one sample and with layers that keep to themselves.
 #include <stdlib.h>
 
+#include "../helper/lively.h"
 #include "../helper/tap.h"
-#include "core/error.h"
-#include "core/mem.h"
-#include "core/random.h"
 #include "kernels/kernels.h"
 #include "model/layer.h"
 #include "model/net.h"
@@ -19,50 +17,37 @@ enum {
 #define TOLERANCE 2e-5
 
 struct run {
-    struct model *model;
+    struct lively of;
     const struct kernels *kernels;
-    float *parameters, *input, *scores, *gradient;
-    int32_t labels[MANY];
-    uint64_t draw[MANY];
+    float *scores, *gradient;
 };
 
 static bool run_open(struct tap *tap, struct run *run, const char *text,
                      const struct kernels *kernels) {
     struct error err = {0};
     *run = (struct run){.kernels = kernels};
-    if (model_parse(&run->model, "test.net", text, NULL, 0, &err)) {
+    if (lively_open(&run->of, text, MANY, 3, 0, &err)) {
         FAIL(tap, "%s", err.text);
         return false;
     }
-    size_t in = MANY * shape_size(model_input(run->model)->out);
-    struct random random = random_stream(4, 2, 0);
-    run->parameters = mem_floats(run->model->parameter_count);
-    run->gradient = mem_floats(run->model->parameter_count);
-    run->scores = mem_floats(MANY * (size_t)model_classes(run->model));
-    run->input = mem_floats(in);
-    model_init_lively(run->model, run->parameters, 3);
-    for (size_t i = 0; i < in; i++)
-        run->input[i] = random_normal(&random);
-    for (int i = 0; i < MANY; i++) {
-        run->labels[i] = (int32_t)random_below(&random, (uint32_t)model_classes(run->model));
-        run->draw[i] = 100 + (uint64_t)i;
-    }
+    run->gradient = mem_floats(run->of.model->parameter_count);
+    run->scores = mem_floats(MANY * (size_t)model_classes(run->of.model));
     return true;
 }
 
 static void run_close(struct run *run) {
-    model_free(run->model);
-    free(run->parameters), free(run->gradient), free(run->scores), free(run->input);
+    lively_close(&run->of);
+    free(run->gradient), free(run->scores);
 }
 
 // Scores, and the sum of the gradients, `some` samples at a time.
 static void run_by(struct tap *tap, struct run *run, int some) {
     struct net *net;
     struct error err = {0};
-    size_t count = run->model->parameter_count, classes = (size_t)model_classes(run->model);
-    size_t in = shape_size(model_input(run->model)->out);
+    size_t count = run->of.model->parameter_count, classes = (size_t)model_classes(run->of.model);
+    size_t in = shape_size(model_input(run->of.model)->out);
     float *gradient = mem_floats(count);
-    if (net_open(&net, run->model, run->kernels, some, NET_TRAIN, &err)) {
+    if (net_open(&net, run->of.model, run->kernels, some, NET_TRAIN, &err)) {
         FAIL(tap, "%s", err.text);
         free(gradient);
         return;
@@ -70,12 +55,14 @@ static void run_by(struct tap *tap, struct run *run, int some) {
     memset(run->gradient, 0, count * sizeof *run->gradient);
     for (int at = 0, n; at < MANY; at += n) {
         n = MANY - at < some ? MANY - at : some;
-        net_forward(net, run->parameters, run->input + (size_t)at * in, n, run->draw + at, SEED);
+        net_forward(net, run->of.parameters, run->of.input + (size_t)at * in, n, run->of.draw + at,
+                    SEED);
         memcpy(run->scores + (size_t)at * classes, net_scores(net),
                (size_t)n * classes * sizeof *run->scores);
         for (size_t i = 0; i < count; i++)
             gradient[i] = NAN; // every place must be written
-        net_backward(net, run->parameters, run->labels + at, 1.0f / MANY, gradient, NULL, NULL);
+        net_backward(net, run->of.parameters, run->of.labels + at, 1.0f / MANY, gradient, NULL,
+                     NULL);
         for (size_t i = 0; i < count; i++)
             run->gradient[i] += gradient[i];
     }
@@ -84,13 +71,13 @@ static void run_by(struct tap *tap, struct run *run, int some) {
 }
 
 static void compare(struct tap *tap, const struct run *a, const struct run *b, double tolerance) {
-    size_t scores = MANY * (size_t)model_classes(a->model);
+    size_t scores = MANY * (size_t)model_classes(a->of.model);
     for (size_t i = 0; i < scores; i++)
         if (!(fabs((double)(a->scores[i] - b->scores[i])) <= tolerance)) {
             FAIL(tap, "score %zu is %g, not %g", i, a->scores[i], b->scores[i]);
             return;
         }
-    for (size_t i = 0; i < a->model->parameter_count; i++)
+    for (size_t i = 0; i < a->of.model->parameter_count; i++)
         if (!(fabs((double)(a->gradient[i] - b->gradient[i])) <= tolerance)) {
             FAIL(tap, "gradient %zu is %g, not %g", i, a->gradient[i], b->gradient[i]);
             return;
@@ -101,10 +88,10 @@ static void compare(struct tap *tap, const struct run *a, const struct run *b, d
 static void run_in_parts(struct tap *tap, struct run *run) {
     struct net *net;
     struct error err = {0};
-    int part = net_part(run->model, run->kernels, MANY);
-    size_t count = run->model->parameter_count, classes = (size_t)model_classes(run->model);
+    int part = net_part(run->of.model, run->kernels, MANY);
+    size_t count = run->of.model->parameter_count, classes = (size_t)model_classes(run->of.model);
     CHECK_INT(tap, part, run->kernels->lanes > 0 ? PART : MANY);
-    if (net_open(&net, run->model, run->kernels, part, NET_TRAIN, &err)) {
+    if (net_open(&net, run->of.model, run->kernels, part, NET_TRAIN, &err)) {
         FAIL(tap, "%s", err.text);
         return;
     }
@@ -112,12 +99,12 @@ static void run_in_parts(struct tap *tap, struct run *run) {
         run->gradient[i] = NAN; // the first part must write every place
     for (int at = 0, n; at < MANY; at += n) {
         n = MANY - at < net_most(net) ? MANY - at : net_most(net);
-        net_forward(net, run->parameters, run->input + (size_t)at * net_sample(net), n,
-                    run->draw + at, SEED);
+        net_forward(net, run->of.parameters, run->of.input + (size_t)at * net_sample(net), n,
+                    run->of.draw + at, SEED);
         memcpy(run->scores + (size_t)at * classes, net_scores(net),
                (size_t)n * classes * sizeof *run->scores);
         net_adds(net, at > 0);
-        net_backward(net, run->parameters, run->labels + at, 1.0f / MANY, run->gradient, NULL,
+        net_backward(net, run->of.parameters, run->of.labels + at, 1.0f / MANY, run->gradient, NULL,
                      NULL);
     }
     net_close(net);
@@ -149,7 +136,8 @@ static void check_same(struct tap *tap, const char *name, const char *text, cons
     struct run a, b;
     if (run_open(tap, &a, text, kernels_best())) {
         if (run_open(tap, &b, other, kernels_best())) {
-            memcpy(b.parameters, a.parameters, a.model->parameter_count * sizeof *a.parameters);
+            memcpy(b.of.parameters, a.of.parameters,
+                   a.of.model->parameter_count * sizeof *a.of.parameters);
             for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
                 run_by(tap, &a, batches[i]);
                 run_by(tap, &b, batches[i]);
@@ -175,7 +163,7 @@ static void check_parts(struct tap *tap, const char *name, const char *text) {
 static void check_whole(struct tap *tap, const char *name, const char *text) {
     struct run run;
     if (run_open(tap, &run, text, kernels_best()))
-        CHECK_INT(tap, net_part(run.model, run.kernels, MANY), MANY);
+        CHECK_INT(tap, net_part(run.of.model, run.kernels, MANY), MANY);
     run_close(&run);
     tap_result(tap, name);
 }
@@ -186,14 +174,14 @@ static void check_first(struct tap *tap, const char *name, const char *text, boo
     if (run_open(tap, &run, text, kernels_best())) {
         int lanes = run.kernels->lanes > 0 ? run.kernels->lanes : 16;
         apart = apart && run.kernels->lanes > 0;
-        CHECK_INT(tap, net_first(run.model, run.kernels, 1), 1);
-        CHECK_INT(tap, net_first(run.model, run.kernels, lanes), lanes);
-        CHECK_INT(tap, net_first(run.model, run.kernels, 3 * lanes), 3 * lanes);
-        CHECK_INT(tap, net_first(run.model, run.kernels, lanes + 1), apart ? lanes : lanes + 1);
-        CHECK_INT(tap, net_first(run.model, run.kernels, 2 * lanes + 1),
+        CHECK_INT(tap, net_first(run.of.model, run.kernels, 1), 1);
+        CHECK_INT(tap, net_first(run.of.model, run.kernels, lanes), lanes);
+        CHECK_INT(tap, net_first(run.of.model, run.kernels, 3 * lanes), 3 * lanes);
+        CHECK_INT(tap, net_first(run.of.model, run.kernels, lanes + 1), apart ? lanes : lanes + 1);
+        CHECK_INT(tap, net_first(run.of.model, run.kernels, 2 * lanes + 1),
                   apart ? 2 * lanes : 2 * lanes + 1);
-        CHECK_INT(tap, net_first(run.model, run.kernels, 2 * lanes - 1), 2 * lanes - 1);
-        CHECK_INT(tap, net_first(run.model, kernels_of(CPU_REF), lanes + 1), lanes + 1);
+        CHECK_INT(tap, net_first(run.of.model, run.kernels, 2 * lanes - 1), 2 * lanes - 1);
+        CHECK_INT(tap, net_first(run.of.model, kernels_of(CPU_REF), lanes + 1), lanes + 1);
     }
     run_close(&run);
     tap_result(tap, name);
@@ -203,12 +191,12 @@ static void check_first(struct tap *tap, const char *name, const char *text, boo
 static void predict(struct tap *tap, const struct run *run, float *scores) {
     struct net *net;
     struct error err = {0};
-    if (net_open(&net, run->model, run->kernels, MANY, NET_PREDICT, &err)) {
+    if (net_open(&net, run->of.model, run->kernels, MANY, NET_PREDICT, &err)) {
         FAIL(tap, "%s", err.text);
         return;
     }
-    net_forward(net, run->parameters, run->input, MANY, NULL, 0);
-    memcpy(scores, net_scores(net), MANY * (size_t)model_classes(run->model) * sizeof *scores);
+    net_forward(net, run->of.parameters, run->of.input, MANY, NULL, 0);
+    memcpy(scores, net_scores(net), MANY * (size_t)model_classes(run->of.model) * sizeof *scores);
     net_close(net);
 }
 
@@ -217,7 +205,7 @@ static void predict(struct tap *tap, const struct run *run, float *scores) {
 static void check_bands(struct tap *tap, const char *name, const char *text) {
     struct run whole;
     if (run_open(tap, &whole, text, kernels_best())) {
-        size_t count = MANY * (size_t)model_classes(whole.model);
+        size_t count = MANY * (size_t)model_classes(whole.of.model);
         float *scores = mem_floats(count);
         run_by(tap, &whole, MANY);
         predict(tap, &whole, scores);

@@ -3,10 +3,8 @@
 // which keeps all; and it takes less memory.
 #include <stdlib.h>
 
+#include "../helper/lively.h"
 #include "../helper/tap.h"
-#include "core/error.h"
-#include "core/mem.h"
-#include "core/random.h"
 #include "kernels/kernels.h"
 #include "model/net.h"
 
@@ -15,43 +13,13 @@ enum {
     LARGE = 400,  // of so many samples outputs are made again
 };
 
-struct run {
-    struct model *model;
-    float *parameters, *input;
-    int32_t labels[SAMPLES];
-};
-
-static bool run_open(struct tap *tap, struct run *run, const char *text) {
-    struct error err = {0};
-    *run = (struct run){0};
-    if (model_parse(&run->model, "test.net", text, NULL, 0, &err)) {
-        FAIL(tap, "%s", err.text);
-        return false;
-    }
-    size_t in = SAMPLES * shape_size(model_input(run->model)->out);
-    struct random random = random_stream(4, 2, 0);
-    run->parameters = mem_floats(run->model->parameter_count);
-    run->input = mem_floats(in);
-    model_init_lively(run->model, run->parameters, 3);
-    for (size_t i = 0; i < in; i++)
-        run->input[i] = random_normal(&random);
-    for (int i = 0; i < SAMPLES; i++)
-        run->labels[i] = (int32_t)random_below(&random, (uint32_t)model_classes(run->model));
-    return true;
-}
-
-static void run_close(struct run *run) {
-    model_free(run->model);
-    free(run->parameters), free(run->input);
-}
-
 // Two steps of n samples in a context for `most`; the gradient of the second. NULL: it failed.
-static float *gradient_of(struct tap *tap, const struct run *run, const struct kernels *kernels,
+static float *gradient_of(struct tap *tap, const struct lively *l, const struct kernels *kernels,
                           int most, int n) {
     struct net *net;
     struct error err = {0};
-    size_t count = run->model->parameter_count;
-    if (net_open(&net, run->model, kernels, most, NET_TRAIN, &err)) {
+    size_t count = l->model->parameter_count;
+    if (net_open(&net, l->model, kernels, most, NET_TRAIN, &err)) {
         FAIL(tap, "%s", err.text);
         return NULL;
     }
@@ -59,18 +27,18 @@ static float *gradient_of(struct tap *tap, const struct run *run, const struct k
     for (int step = 0; step < 2; step++) {
         for (size_t i = 0; i < count; i++)
             gradient[i] = NAN;
-        net_forward(net, run->parameters, run->input, n, NULL, 0);
-        net_backward(net, run->parameters, run->labels, 1, gradient, NULL, NULL);
+        net_forward(net, l->parameters, l->input, n, NULL, 0);
+        net_backward(net, l->parameters, l->labels, 1, gradient, NULL, NULL);
     }
     net_close(net);
     return gradient;
 }
 
-static void check_same(struct tap *tap, const struct run *run, const struct kernels *kernels,
+static void check_same(struct tap *tap, const struct lively *l, const struct kernels *kernels,
                        int n) {
-    float *few = gradient_of(tap, run, kernels, n, n);
-    float *many = gradient_of(tap, run, kernels, LARGE, n);
-    for (size_t i = 0; few && many && i < run->model->parameter_count; i++)
+    float *few = gradient_of(tap, l, kernels, n, n);
+    float *many = gradient_of(tap, l, kernels, LARGE, n);
+    for (size_t i = 0; few && many && i < l->model->parameter_count; i++)
         if (!(few[i] == many[i])) {
             FAIL(tap, "gradient %zu of %d samples is %g, not %g", i, n, (double)many[i],
                  (double)few[i]);
@@ -82,12 +50,15 @@ static void check_same(struct tap *tap, const struct run *run, const struct kern
 static void check_places(struct tap *tap, const char *name, const char *text) {
     static const int counts[] = {1, 5, 16, SAMPLES};
     const struct kernels *const kernels[] = {kernels_best(), kernels_of(CPU_REF)};
-    struct run run;
-    if (run_open(tap, &run, text))
+    struct lively l;
+    struct error err = {0};
+    if (lively_open(&l, text, SAMPLES, 3, 0, &err))
+        FAIL(tap, "%s", err.text);
+    else
         for (int k = 0; k < 2; k++)
             for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-                check_same(tap, &run, kernels[k], counts[i]);
-    run_close(&run);
+                check_same(tap, &l, kernels[k], counts[i]);
+    lively_close(&l);
     tap_result(tap, name);
 }
 
@@ -99,13 +70,16 @@ static void check_memory(struct tap *tap) {
         end += (size_t)snprintf(text + end, sizeof text - end,
                                 "conv maps=16 kernel=3 pad=1\nbatchnorm act=relu\n");
     snprintf(text + end, sizeof text - end, "softmax units=2\n");
-    struct run run;
-    if (run_open(tap, &run, text)) {
+    struct lively l;
+    struct error err = {0};
+    if (lively_open(&l, text, SAMPLES, 3, 0, &err))
+        FAIL(tap, "%s", err.text);
+    else {
         size_t output = 16 * 8 * 8 * LARGE * sizeof(float);
-        size_t context = net_bytes(run.model, LARGE, NET_TRAIN);
+        size_t context = net_bytes(l.model, LARGE, NET_TRAIN);
         CHECK(tap, context > 50 * output && context < 60 * output);
     }
-    run_close(&run);
+    lively_close(&l);
     tap_result(tap, "a context keeps one output of two, and few error gradients");
 }
 
