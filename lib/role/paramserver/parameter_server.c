@@ -248,8 +248,10 @@ static bool is_durable(const struct parameter_server *server) {
     return !strcmp(server->settings.ack, "durable");
 }
 
-static bool acknowledges_copies(const struct parameter_server *server) {
-    return is_durable(server) || !strcmp(server->settings.ack, "replicated");
+// Also where workers share steps, whatever they chose: pushes wait for the copies then.
+static bool acknowledges_copies(const struct parameter_server *server,
+                                const struct protocol *protocol) {
+    return strcmp(server->settings.ack, "memory") != 0 || protocol->kind != PROTOCOL_ASYNC;
 }
 
 static int check_store(const struct parameter_server *server, struct error *err) {
@@ -299,16 +301,17 @@ static int open_flusher(struct parameter_server *server, struct ps *ps, int stat
     return STATUS_OK;
 }
 
-static int open_replicator(struct parameter_server *server, struct ps *ps, int states,
-                           const struct member_identity *identity, struct error *err) {
+static int open_replicator(struct parameter_server *server, const struct ps_options *shards,
+                           struct ps *ps, const struct member_identity *identity,
+                           struct error *err) {
     const struct replicator_options options = {
         .ps = ps,
         .member = server->member,
         .identity = *identity,
         .name = server->o->name,
         .parameters = server->model->parameter_count,
-        .states = states,
-        .replicates = acknowledges_copies(server),
+        .states = optimizer_kept(&shards->optimizer),
+        .replicates = shards->replicates,
         .keeper = server->flusher,
         .delayed = !is_durable(server),
         .keys = server->o->keys,
@@ -364,7 +367,7 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
         status = read_rules(&server->settings, &options.optimizer, &options.protocol, err);
     options.model = server->model;
     options.since = first_version(&server->settings);
-    options.replicates = acknowledges_copies(server);
+    options.replicates = acknowledges_copies(server, &options.protocol);
     options.durable = is_durable(server);
     if (!status)
         status = ps_open(&ps, &options, err);
@@ -377,7 +380,7 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
     if (!status)
         status = open_saver(server, &options.optimizer, &identity, err);
     if (!status)
-        status = open_replicator(server, ps, states, &identity, err);
+        status = open_replicator(server, &options, ps, &identity, err);
     if (status) {
         flusher_close(server->flusher, NULL);
         server->flusher = NULL;
@@ -398,9 +401,9 @@ static int change_settings(struct parameter_server *server, struct error *err) {
     struct optimizer optimizer;
     struct protocol protocol;
     int status = read_rules(&server->settings, &optimizer, &protocol, err);
-    return status
-               ? status
-               : ps_settings(server->ps, &optimizer, &protocol, acknowledges_copies(server), err);
+    return status ? status
+                  : ps_settings(server->ps, &optimizer, &protocol,
+                                acknowledges_copies(server, &protocol), err);
 }
 
 static int obey_run(struct parameter_server *server, const struct proto_run *run,
