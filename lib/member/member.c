@@ -41,6 +41,7 @@ struct member {
     struct gate work; // for its thread
     _Atomic bool closing, over;
     _Atomic uint64_t looks, looked;
+    _Atomic bool begun; // as the last heartbeat said
     const char *reason; // why it leaves; set before `closing`
 
     // The thread's own.
@@ -207,6 +208,7 @@ static int send_heartbeat(struct member *member, struct error *err) {
     int status = ask_controller(member, PROTO_TYPE_HEARTBEAT, &figures, &answer, err);
     if (status)
         return status;
+    atomic_store(&member->begun, answer->message.beat.begun != 0);
     status = fetch_changes(member, &answer->message.beat, err);
     if (!status)
         hear_order(member, &answer->message.beat);
@@ -772,6 +774,10 @@ bool member_take_order(struct member *member, struct member_order *order) {
     member->ordered = false;
     pthread_mutex_unlock(&member->lock);
     return there;
+}
+
+bool member_begun(const struct member *member) {
+    return atomic_load(&member->begun);
 }
 
 uint64_t member_look(struct member *member) {

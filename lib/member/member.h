@@ -108,6 +108,9 @@ struct member_order {
 };
 bool member_take_order(struct member *member, struct member_order *order);
 
+// Whether the run has had its first weights, as the last heartbeat said.
+bool member_begun(const struct member *member);
+
 // Asks the controller now whether something changed, instead of with the next heartbeat
 // (a route was refused, a session is not known). What was new when member_look was called
 // is there when member_looked has reached the number that it returned: tests wait for that.

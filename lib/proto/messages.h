@@ -332,7 +332,8 @@
     F(U64, routes, 0, "epoch of the routes")                                                       \
     F(U64, settings, 0, "version of the settings")                                                 \
     F(U16, order, PROTO_ORDER_LAST, "what is wanted (Orders)")                                     \
-    F(U64, number, 0, "of the order: each is carried out once")
+    F(U64, number, 0, "of the order: each is carried out once")                                    \
+    F(U8, begun, 1, "1: the run has its first weights, and gives none any more")
 
 #define PROTO_GET_ROUTES(F, L)                                                                     \
     F(U64, known, 0, "epoch of the routes that the asker has; if newest, lists are empty")

@@ -38,6 +38,7 @@ struct controller {
     uint32_t member_count;
     uint16_t order;
     uint64_t order_number;
+    bool begun;
     uint16_t refuse_type; // requests of this type are refused
     enum proto_refusal refuse_code;
     uint32_t joiner;                   // of all buckets; 0: none
@@ -91,7 +92,8 @@ static inline void controller_beat(struct controller *c, struct link *link, uint
                                     .routes = c->routes_epoch,
                                     .settings = c->settings_version,
                                     .order = c->order,
-                                    .number = c->order_number};
+                                    .number = c->order_number,
+                                    .begun = c->begun};
     controller_keep(&c->figures, PROTO_TYPE_HEARTBEAT, heartbeat);
     atomic_fetch_add(&c->heartbeats, 1);
     link_answer(link, request, PROTO_TYPE_BEAT, &beat, NULL, NULL);

@@ -93,6 +93,7 @@ static const struct proto_beat golden_beat = {
     .settings = 9,
     .order = 1,
     .number = 12,
+    .begun = 1,
 };
 
 static const struct proto_get_routes golden_get_routes = {
@@ -549,7 +550,8 @@ static const struct golden golden_messages[] = {
      "0000800000000000000000000000f43f0300000000000000"
      "0400000070732031"},
     {PROTO_TYPE_BEAT, &golden_beat,
-     "03000000000000000200000000000000090000000000000001000c00000000000000"},
+     "03000000000000000200000000000000090000000000000001000c00000000000000"
+     "01"},
     {PROTO_TYPE_GET_ROUTES, &golden_get_routes, "0200000000000000"},
     {PROTO_TYPE_ROUTES, &golden_routes,
      "0300000000000000605d0100000000000200000001000000090000007463703a2f2f613a"

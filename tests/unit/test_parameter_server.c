@@ -696,6 +696,36 @@ static void test_store(struct tap *tap, const char *folder) {
     free(numbers);
 }
 
+// Weights that the run begins with take their time. Once it has begun none come any more.
+static void test_lacking(struct tap *tap, const char *folder) {
+    struct bench *bench = malloc(sizeof *bench);
+    char store_folder[64];
+    snprintf(store_folder, sizeof store_folder, "%s/empty", folder);
+    if (!bench)
+        abort();
+    bench_init(bench, tap, folder);
+    struct controller *c = &bench->controller;
+    bench->options.store = store_folder;
+    bench->options.owner = "ps-a";
+    bench->options.flush = 0.01;
+    bench->options.memory = 0;
+    c->settings = "optimizer=sgd\nrate=0.1\nprotocol=async\nserver-patience=0\n";
+    set_up_run(c);
+    controller_listen(c, tap, bench->address[ADDRESSES]);
+    bench_start(bench);
+    check_said(bench, "holds 311010 parameters");
+    controller_await(c, &c->heartbeats, atomic_load(&c->heartbeats) + 10);
+    CHECK_INT(tap, (long long)atomic_load(&c->leaves), 0);
+    pthread_mutex_lock(&c->lock);
+    c->begun = true;
+    pthread_mutex_unlock(&c->lock);
+    pthread_join(bench->thread, NULL);
+    CHECK_INT(tap, bench->status, STATUS_DATA);
+    CHECK(tap, strstr(bench->err.text, "has no weights for 2 of the 2 shards") != NULL);
+    controller_free(c);
+    free(bench);
+}
+
 int main(void) {
     struct tap tap = {0};
     char folder[] = "/tmp/adam-ps-XXXXXX", command[64];
@@ -707,6 +737,8 @@ int main(void) {
     TEST(&tap, "what does not fit into its memory is said", { test_memory(&tap, folder); });
     TEST(&tap, "with a store it goes on where it was, and knows the pushes that it had",
          { test_store(&tap, folder); });
+    TEST(&tap, "weights that its store lacks are missed when the run has begun, not before",
+         { test_lacking(&tap, folder); });
     snprintf(command, sizeof command, "rm -r %s", folder);
     return system(command) ? 1 : tap_done(&tap);
 }

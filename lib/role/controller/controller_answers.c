@@ -314,6 +314,7 @@ static int answer_heartbeat(struct controller *c, struct queued_request *queued,
         .settings = c->cluster->settings_version,
         .order = (uint16_t)order,
         .number = order == PROTO_ORDER_NOTHING ? 0 : c->cluster->order,
+        .begun = c->cluster->stage > CLUSTER_STARTING && c->cluster->stage < CLUSTER_STOPPING,
     };
     vitals_beat(&c->vitals, member->number, beat.members);
     return send_answer(queued, PROTO_TYPE_BEAT, &beat);

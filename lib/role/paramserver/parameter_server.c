@@ -621,7 +621,7 @@ static void mind_store(struct parameter_server *server) {
 static int look_for_weights(struct parameter_server *server, double now, struct error *err) {
     struct ps_figures figures;
     ps_figures(server->ps, &figures);
-    bool lacks = figures.ready < figures.held;
+    bool lacks = figures.ready < figures.held && member_begun(server->member);
     server->lacking = !lacks ? 0 : server->lacking > 0 ? server->lacking : now;
     if (!lacks || now < server->lacking + server->settings.server_patience)
         return STATUS_OK;
