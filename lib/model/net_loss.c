@@ -6,12 +6,14 @@
 #include "model/net_inside.h"
 
 // No probability is believed to be less than the smallest float, and none of the other kind less
-// than half of the step from 1 down to the next float: 1 stands for what is that near.
+// than half of the step from 1 down to the next float: 1 stands for what is that near. What is no
+// number stays none.
 #define LEAST 0x1p-126
 #define LEAST_OTHER 0x1p-25
 
 static double log_loss(float probability, double least) {
-    return -log((double)probability > least ? (double)probability : least);
+    double believed = (double)probability < least ? least : (double)probability;
+    return believed > 0 ? -log(believed) : NAN;
 }
 
 // What the scores of a sample of one label are to be, and how much each counts.

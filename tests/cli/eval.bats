@@ -70,6 +70,28 @@ END
         END { exit good != 4 }' <<<"$figures"
 }
 
+@test "of scores that are no numbers the loss is none, either" {
+    local last
+    python - <<'END'
+import numpy
+rows = numpy.random.default_rng(1).normal(size=(12, 1, 1, 4)).astype(numpy.float32)
+numpy.save("rows.npy", rows)
+rows[7, 0, 0, 1] = numpy.nan
+numpy.save("holes.npy", rows)
+numpy.save("labels.npy", numpy.arange(12) % 3)
+END
+    for last in softmax logistic; do
+        printf 'input 4\ndense units=5 act=tanh\n%s units=3\n' "$last" >"$last.net"
+        adam-worker --model "$last.net" --data rows.npy --labels labels.npy --epochs 1 --threads 1 \
+            --test holes.npy --test-labels labels.npy --out "$last" -q
+        run_ok adam-eval --model "$last" --data holes.npy --labels labels.npy --json -q
+        [ "$(jq -c '[.samples, .loss]' <<<"$output")" = '[12,null]' ]
+        [ "$(jq -c 'select(.event == "eval") | .loss' "$last/metrics.jsonl")" = null ]
+        run_ok adam-eval --model "$last" --data rows.npy --labels labels.npy --json -q
+        [ "$(jq '.loss > 0' <<<"$output")" = true ]
+    done
+}
+
 @test "confusion and classes count what the samples say" {
     run_ok adam-eval --model "$model" --data "$data" --per-sample scores.tsv --confusion cm.tsv \
         --per-class classes.tsv
