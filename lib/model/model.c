@@ -10,9 +10,9 @@
 #include "model/script.h"
 
 // The whole file, NUL-terminated, or as much as shows that it is too large.
-static int read_text(char text[SCRIPT_TEXT_MAX + 2], FILE *file, const char *name,
+static int read_text(char text[MODEL_TEXT_MAX + 2], FILE *file, const char *name,
                      struct error *err) {
-    size_t length = fread(text, 1, SCRIPT_TEXT_MAX + 1, file);
+    size_t length = fread(text, 1, MODEL_TEXT_MAX + 1, file);
     text[length] = 0;
     if (ferror(file))
         return error_errno(err, STATUS_NOINPUT, "cannot read %s", name);
@@ -23,7 +23,7 @@ static int read_text(char text[SCRIPT_TEXT_MAX + 2], FILE *file, const char *nam
 
 static int read_file(struct model **out, FILE *file, const char *name, const char *const *sets,
                      size_t set_count, struct error *err) {
-    char *text = mem_array(SCRIPT_TEXT_MAX + 2, 1);
+    char *text = mem_array(MODEL_TEXT_MAX + 2, 1);
     if (!text)
         return error_nomem(err);
     int status = read_text(text, file, name, err);

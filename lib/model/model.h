@@ -123,6 +123,8 @@ struct model {
 };
 
 // Reads text (NUL-terminated; CRLF and a byte-order mark are accepted).
+enum { MODEL_TEXT_MAX = 1 << 20 }; // bytes of a model file
+
 // `name` is for messages. Each of `sets` is "layer.key=value", applied over the
 // text before it is checked. STATUS_DATA, with
 //   mnist.net:7:14: error: conv: unknown key 'kernal'; did you mean 'kernel'?

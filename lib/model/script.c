@@ -239,10 +239,10 @@ static int read_lines(struct script *script, struct error *err) {
 
 int script_open(struct script *script, const char *name, const char *text, struct error *err) {
     *script = (struct script){.name = name};
-    size_t length = strnlen(text, SCRIPT_TEXT_MAX + 1);
-    if (length > SCRIPT_TEXT_MAX)
+    size_t length = strnlen(text, MODEL_TEXT_MAX + 1);
+    if (length > MODEL_TEXT_MAX)
         return error_set(err, STATUS_DATA, "%s: larger than %d bytes: not a model file", name,
-                         SCRIPT_TEXT_MAX);
+                         MODEL_TEXT_MAX);
     script->text = plain_copy(text, length);
     if (!script->text)
         return error_nomem(err);

@@ -12,7 +12,6 @@
 struct error;
 
 enum {
-    SCRIPT_TEXT_MAX = 1 << 20, // bytes of a model file
     SCRIPT_LAYERS_MAX = 10000,
     SCRIPT_NAME_MAX = 63, // bytes of a layer's name
 };

@@ -267,11 +267,18 @@ static int put_picture(const struct importing *im, struct grow *to, const double
     for (size_t i = 0; !status && i < pixels * channels; i++)
         picture.f32[i % pixels * channels + i / pixels] = (float)mean[i / each];
     char *word = status ? NULL : ops_picture(&picture);
-    if (word)
+    if (!status && !word)
+        status = error_nomem(err);
+    else if (!status && strlen(word) > MODEL_TEXT_MAX)
+        status = error_set(err, STATUS_DATA,
+                           "a picture of %dx%dx%d that is added to the input has no room in the "
+                           "text of a model, of at most %d bytes",
+                           shape.c, shape.h, shape.w, MODEL_TEXT_MAX);
+    else if (!status)
         grow_format(to, "%smean %s", to->length ? "; " : "", word);
     image_free(&picture);
     free(word);
-    return status || word ? status : error_nomem(err);
+    return status;
 }
 
 static int put_mean(const struct importing *im, struct grow *to, const double *mean,

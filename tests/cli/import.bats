@@ -468,6 +468,7 @@ PY
     [[ $(model_of flat) = "input 20 ops='mean image=1x1x20:"* ]]
     refused <<'TABLE'
 nodes.insert(0, node("Mul", ["x", "m"], ["z"], "each")); nodes[1].input[0] = "z"; constants.append(floats("m", 3, 8, 8)); save(model(nodes, constants)) => node 'each' | Add and Sub with a picture
+nodes = [node("Add", ["x", "m"], ["z"], "large"), node("GlobalAveragePool", ["z"], ["p"]), node("Flatten", ["p"], ["y"])]; save(model(nodes, [floats("m", 3, 256, 256)], ("N", 3, 256, 256))) => node 'large' | picture of 3x256x256 | has no room | 1048576 bytes
 TABLE
 }
 
