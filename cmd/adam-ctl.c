@@ -2,6 +2,7 @@
 // are in cmd/adam-ctl/.
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adam-ctl/subcommand.h"
 #include "cli/talk.h"
@@ -94,7 +95,7 @@ int main(int argc, char **argv) {
         .key = {.days = 365},
     };
     struct error err = {0};
-    talk_begin();
+    talk_begin(_exit);
     network_default(&options.controller.network);
     network_default(&options.admin.network);
     char *typed = words_command(PROGRAM, argc, argv);

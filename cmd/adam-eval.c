@@ -3,6 +3,7 @@
 // is being trained, again and again. Its parts are in cmd/adam-eval/.
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "adam-eval/evaluation.h"
 #include "adam-eval/features.h"
@@ -124,7 +125,7 @@ int main(int argc, char **argv) {
     };
     struct error err = {0};
     int status;
-    talk_begin();
+    talk_begin(_exit);
     network_default(&o.network);
     if (options_parse(&o, argc, argv, &status, &err))
         status = o.network.listen       ? serve_until_stopped(&o, &err)

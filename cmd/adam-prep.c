@@ -2,6 +2,7 @@
 // subcommand it prepares. Its parts are in cmd/adam-prep/.
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "adam-prep/session.h"
 #include "core/cpu.h"
@@ -180,7 +181,7 @@ int main(int argc, char **argv) {
     struct options options = {
         .copies = 1, .memory = 1 << 30, .on_error = "skip", .size = 28, .threads = cpu_count()};
     struct error err = {0};
-    talk_begin();
+    talk_begin(_exit);
     char *operations = operations_text();
     int status = run(argc, argv, &options, operations, &err);
     if (status > STATUS_SKIPPED)

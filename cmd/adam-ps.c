@@ -127,7 +127,7 @@ int main(int argc, char **argv) {
     struct options o = {.talk = {.program = name}, .threads = cpu_count(), .flush = 1};
     struct error err = {0};
     int status;
-    talk_begin();
+    talk_begin(_exit);
     network_default(&o.network);
     if (parse(&o, argc, argv, &status, &err))
         status = run(&o, &err);

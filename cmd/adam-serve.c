@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "cli/network.h"
 #include "cli/option.h"
@@ -132,7 +133,7 @@ int main(int argc, char **argv) {
                         .ahead = 64 << 20};
     struct error err = {0};
     int status, operand;
-    talk_begin();
+    talk_begin(_exit);
     network_default(&o.network);
     if (parse(&o, argc, argv, &operand, &status, &err))
         status = run(&o, argv + operand, argc - operand, &err);

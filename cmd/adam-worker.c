@@ -498,7 +498,7 @@ static int run(struct options *o, int argc, char **argv, struct error *err) {
 int main(int argc, char **argv) {
     struct options options = {0};
     struct error err = {0};
-    talk_begin();
+    talk_begin(_exit);
     settings_default(&options.settings);
     network_default(&options.network);
     int status = run(&options, argc, argv, &err);

@@ -42,6 +42,9 @@ static void reserve_standard(void) {
             (void)!open("/dev/null", modes[fd]);
 }
 
+// As below: what a signal handler needs must be static. Written once, before there are threads.
+static void (*end_process)(int status);
+
 // What a file that is mapped lacks since it was opened: somebody wrote over it, or its disk failed.
 // Nothing can go on with it, and no thread but this one knows.
 static void file_shrank(int number, siginfo_t *info, void *context) {
@@ -54,21 +57,22 @@ static void file_shrank(int number, siginfo_t *info, void *context) {
     }
     (void)!write(STDERR_FILENO, name, strlen(name));
     (void)!write(STDERR_FILENO, text, sizeof text - 1);
-    _exit(STATUS_IO);
+    end_process(STATUS_IO);
 }
 
-static void tell_shrunk_files(void) {
+static void tell_shrunk_files(void (*end)(int status)) {
+    end_process = end;
     struct sigaction action = {.sa_sigaction = file_shrank, .sa_flags = SA_SIGINFO};
     sigemptyset(&action.sa_mask);
     sigaction(SIGBUS, &action, NULL);
 }
 
-void talk_begin(void) {
+void talk_begin(void (*end)(int status)) {
     mem_begin();
     cpu_flush_subnormals();
     reserve_standard();
     signal(SIGXFSZ, SIG_IGN);
-    tell_shrunk_files();
+    tell_shrunk_files(end);
 }
 
 bool talk_is_terminal(void) {

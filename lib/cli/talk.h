@@ -12,8 +12,9 @@ struct error;
 // no file of ours gets their number; to read or write the first two is then an error. Beyond a
 // limit on the size of files (RLIMIT_FSIZE) a write fails with EFBIG, as on a full disk, and does
 // not kill the process; a file that becomes shorter while it is mapped ends it with a word and
-// STATUS_IO. Calls mem_begin (core/mem.h) and cpu_flush_subnormals (core/cpu.h).
-void talk_begin(void);
+// STATUS_IO, by `end`, which is _exit. Calls mem_begin (core/mem.h) and cpu_flush_subnormals
+// (core/cpu.h).
+void talk_begin(void (*end)(int status));
 
 // "adam-prep: error: TEXT"; a text that starts with "file:line:" goes out as it is.
 // Returns err->status, so that main can `return talk_error(...)`.

@@ -188,7 +188,7 @@ on_objects() {
     # A signal handler has no argument to reach its caller's data; cli/talk.c says more.
     # A table of kernels is a constant, and OpenBLAS is loaded only where it is used. What the
     # processor can do is asked once.
-    local allowed='lib/cli/talk\.o: stop_flag|lib/kernels/blas/gemm\.o: loaded|lib/core/cpu\.o: known'
+    local allowed='lib/cli/talk\.o: (stop_flag|end_process)|lib/kernels/blas/gemm\.o: loaded|lib/core/cpu\.o: known'
     # Constants that hold pointers are in .data.rel.ro, and read-only.
     on_objects objdump -t | awk '
         /file format/ { object = $1; next }
