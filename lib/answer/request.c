@@ -173,6 +173,12 @@ static enum MHD_Result begin_request(struct talker *talker, struct MHD_Connectio
                                      struct caller *caller, void **context) {
     const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool refused = caller->state == CALLER_REFUSED;
+    const char *why;
+    int code = refused ? MHD_HTTP_OK : framing_check(connection, &why);
+    if (code != MHD_HTTP_OK) {
+        caller_refuse(talker, caller, code, why);
+        return MHD_NO;
+    }
     struct request *request = refused ? NULL : mem_zeroed(1, sizeof *request);
     if (!request && !refused)
         caller_refuse(talker, caller, MHD_HTTP_SERVICE_UNAVAILABLE, "out of memory");

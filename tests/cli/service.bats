@@ -235,6 +235,33 @@ END
     post 200 --data-binary "@$picture"
 }
 
+# answered STATUS HEADERS BODY: a POST of exactly these, whose end proxies may see elsewhere.
+answered() {
+    local said
+    printf 'POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%b\r\n%b' "$2" "$3" >request
+    said=$(timeout 20 python -c 'import socket, sys
+sock = socket.create_connection(("127.0.0.1", int(sys.argv[1].rsplit(":")[-1])))
+sock.sendall(open("request", "rb").read())
+while data := sock.recv(65536): sys.stdout.write(data.decode())' "$url")
+    [[ "$said" = "HTTP/1.1 $1 "* ]] || { echo "not $1: $said"; return 1; }
+    [ "$(grep -c ^HTTP/ <<<"$said")" = 1 ]
+}
+
+@test "a request whose end is told twice, or in no way that is known, is refused" {
+    serve
+    local next='GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n'
+    answered 422 'Content-Length: 3\r\n' abc
+    answered 422 'Transfer-Encoding: chunked\r\n' '3\r\nabc\r\n0\r\n\r\n'
+    answered 400 'Content-Length: 3\r\nContent-Length: 43\r\n' "abc$next"
+    answered 400 'Content-Length: 3\r\nTransfer-Encoding: chunked\r\n' "0\r\n\r\n$next"
+    answered 400 'Content-Length : 40\r\n' "$next"
+    answered 501 'Transfer-Encoding: gzip\r\n' "$next"
+    answered 400 'Transfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n' '3\r\nabc\r\n0\r\n\r\n'
+    # And plain ones are not.
+    post 200 --data-binary "@$picture"
+    post 200 -H 'Transfer-Encoding: Chunked' --data-binary "@$picture"
+}
+
 @test "100 MB are refused at once, with a length and without" {
     serve
     local how
