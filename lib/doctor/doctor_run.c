@@ -18,6 +18,7 @@
 #include "net/address.h"
 #include "role/controller/controller.h"
 #include "rule/optimizer.h"
+#include "run/checkpoint.h"
 #include "run/model_ops.h"
 #include "train/class_weights.h"
 #include "train/inherit.h"
@@ -55,13 +56,18 @@ static void check_settings(const struct doctor *doctor, struct findings *finding
                     settings.protocol, (long long)settings.batch);
 }
 
+// A run that was to go on, and has saved nothing, begins anew.
+static bool is_resumed(const struct launch *launch) {
+    return launch->resume && run_folder_saved(launch->folder);
+}
+
 // What of it is taken over is said last.
 static void keep_line(void *self, const char *text) {
     char *last = self;
     snprintf(last, ERROR_TEXT, "%s", text);
 }
 
-// What the run would begin with. A model that is cut need not fit into memory.
+// What a fresh run would begin with. A model that is cut need not fit into memory.
 static void check_init_from(const struct doctor *doctor, struct model *model, const char *nearest,
                             struct findings *findings) {
     const char *from = doctor->file->settings.init_from;
@@ -69,12 +75,40 @@ static void check_init_from(const struct doctor *doctor, struct model *model, co
                             .scratch = doctor->launch->partitions > 1 ? nearest : NULL};
     char taken[ERROR_TEXT] = "";
     struct error err = {0};
-    if (!from || !model)
+    if (!from || !model || is_resumed(doctor->launch))
         return;
     if (inherit_check(&to, from, keep_line, taken, &err))
         findings_error(findings, DOCTOR_HERE, "init-from", &err);
     else
         findings_ok(findings, DOCTOR_HERE, "init-from", "%s", taken);
+}
+
+// Whether a checkpoint in the run's folder is what it would go on with, and all of that is here:
+// stores, and parts that servers keep, may be elsewhere.
+static bool goes_on(const struct doctor *doctor) {
+    const struct launch *launch = doctor->launch;
+    return is_resumed(launch) && !launch->store &&
+           strcmp(doctor->file->settings.checkpoint_parts, "local") != 0;
+}
+
+static void check_resume(const struct doctor *doctor, const char *nearest,
+                         struct findings *findings) {
+    const char *folder = doctor->launch->folder;
+    const char *scratch = doctor->launch->partitions > 1 ? nearest : NULL;
+    struct checkpoint from = {0};
+    struct error err = {0};
+    if (doctor->launch->resume && !doctor->launch->remote_controllers && access(folder, F_OK))
+        findings_problem(findings, STATUS_NOINPUT, DOCTOR_HERE, "resume",
+                         "no run to go on with: %s: %s", folder, strerror(errno));
+    if (!goes_on(doctor))
+        return;
+    if (checkpoint_load_into(&from, folder, scratch, true, &err))
+        findings_error(findings, DOCTOR_HERE, "resume", &err);
+    else
+        findings_ok(findings, DOCTOR_HERE, "resume",
+                    "%s: a checkpoint of epoch %.4g, %zu parameters", folder, from.epoch,
+                    from.model->parameter_count);
+    checkpoint_free(&from);
 }
 
 // The controller finds them in the training set, also where that is served elsewhere.
@@ -316,6 +350,7 @@ void doctor_run(const struct doctor *doctor, struct findings *findings, int *lis
     check_settings(doctor, findings);
     check_sets(doctor, model, findings);
     check_init_from(doctor, model, nearest, findings);
+    check_resume(doctor, nearest, findings);
     check_class_weights(&doctor->file->settings, &model, findings);
     findings->failed |= !nearest;
     if (nearest) {

@@ -66,6 +66,7 @@ same() { # STATUS CHECK TEXT OPTION...
     run_ok adam-ctl doctor run.conf --set ack=durable --store --flush 2s
     same 66 init-from 'nosuch' --set init-from=nosuch
     printf 'no such class\t2\n' >weights
+    same 66 resume 'no run to go on with: run: No such file' --resume
     same 65 class-weights 'no such class' --set class-weights=weights
     same 2 model 'frozen|rate' --set '*.rate=0'
     same 2 settings 'test = auto=0.2 is for adam-worker alone' --set test=auto=0.2
@@ -87,6 +88,21 @@ same() { # STATUS CHECK TEXT OPTION...
     same 65 init-from 'model.safetensors' --set init-from=first
     rm "$weights"
     same 66 init-from 'model.safetensors' --set init-from=first
+}
+
+@test "what a run would go on with is read to the end, and what it would have begun with is not" {
+    run_ok adam-ctl up -q run.conf --threads 1 --set epochs=1
+    run_ok adam-ctl doctor run.conf --resume --set epochs=2 --set init-from=nosuch
+    found ok here resume 'run: a checkpoint of epoch 1, 15910 parameters'
+    run ! found '.*' here init-from
+    # A byte in the middle of the weights of each.
+    local weights
+    for weights in run/ckpt-*/model.safetensors; do
+        printf x | dd of="$weights" bs=1 seek=9000 conv=notrunc status=none
+    done
+    run_status 65 adam-ctl doctor run.conf --resume --set epochs=2
+    found problem here resume '.*model.safetensors'
+    run_status 65 adam-ctl up -q run.conf --resume --threads 1 --set epochs=2
 }
 
 @test "settings that would be ignored are refused, in RUN.conf and in --set, by up and by doctor" {
