@@ -22,6 +22,7 @@ struct metrics {
     char *path, *role;
     int rank;
     bool failing; // the last write failed and was reported
+    bool shared;  // others may write lines behind ours
     bool torn;    // a line was written in part: end it before the next
     pthread_mutex_t lock;
 };
@@ -33,6 +34,29 @@ static bool ends_within_line(int fd) {
     return size > 0 && pread(fd, &last, 1, size - 1) == 1 && last != '\n';
 }
 
+// Where the last whole line ends.
+static off_t end_of_lines(int fd) {
+    char bytes[4096];
+    off_t end = lseek(fd, 0, SEEK_END);
+    while (end > 0) {
+        off_t from = end > (off_t)sizeof bytes ? end - (off_t)sizeof bytes : 0;
+        ssize_t n = pread(fd, bytes, (size_t)(end - from), from);
+        const char *last = n > 0 ? memrchr(bytes, '\n', (size_t)n) : NULL;
+        if (n <= 0 || last)
+            return n <= 0 ? -1 : from + (last - bytes) + 1;
+        end = from;
+    }
+    return end;
+}
+
+// A part of a line is removed: no reader takes the file for what it should be with one in its
+// middle. Where others write, too, it stays.
+static void drop_part(struct metrics *metrics) {
+    off_t end = metrics->torn && !metrics->shared ? end_of_lines(metrics->fd) : -1;
+    if (end >= 0 && !ftruncate(metrics->fd, end))
+        metrics->torn = false;
+}
+
 int metrics_open(struct metrics **out, const char *path, const char *role, int rank, bool shared,
                  struct error *err) {
     struct metrics *metrics = mem_zeroed(1, sizeof *metrics);
@@ -40,6 +64,7 @@ int metrics_open(struct metrics **out, const char *path, const char *role, int r
         return error_nomem(err);
     pthread_mutex_init(&metrics->lock, NULL);
     metrics->rank = rank;
+    metrics->shared = shared;
     metrics->path = mem_string(path);
     metrics->role = mem_string(role);
     metrics->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -55,6 +80,7 @@ int metrics_open(struct metrics **out, const char *path, const char *role, int r
         return status;
     }
     metrics->torn = ends_within_line(metrics->fd);
+    drop_part(metrics);
     *out = metrics;
     return STATUS_OK;
 }
@@ -87,8 +113,10 @@ static bool write_line(struct metrics *metrics, const char *text) {
     errno = 0;
     ssize_t n = writev(metrics->fd, parts, 2);
     metrics->torn = n > 0 ? (size_t)n < size : metrics->torn;
-    if (n >= 0 && (size_t)n < size)
+    if (n >= 0 && (size_t)n < size) {
+        drop_part(metrics);
         errno = ENOSPC;
+    }
     return n == (ssize_t)size;
 }
 

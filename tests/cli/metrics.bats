@@ -138,6 +138,29 @@ is_served() {
         grep -q '^adam_pushes_total{.*role="worker".*} [1-9]' served
 }
 
+# All lines of a run's metrics are whole, and tell what it came to.
+are_whole() {
+    jq -c . "$1/metrics.jsonl" >lines
+    [ "$(wc -l <lines)" -eq "$(wc -l <"$1/metrics.jsonl")" ]
+    adam-ctl compare "$1" --json | jq -e --argjson epoch "$2" ".runs[0].epoch == \$epoch"
+}
+
+@test "a line that was cut is no part of the metrics any more when the run goes on" {
+    tiny_set
+    printf '%s\n' 'model = tiny.net' 'data = train.idx' 'labels = train.lab' 'batch = 8' >run.conf
+    run_ok adam-ctl up run.conf --threads 1 --quiet --set epochs=1
+    run_ok alone
+    truncate -s -30 {run,alone}/metrics.jsonl
+    run_ok adam-worker --resume alone --epochs 3
+    run_ok adam-ctl up run.conf --threads 1 --quiet --set epochs=2 --resume
+    are_whole alone 3
+    are_whole run 2
+    # And one that is the only one, longer than what is read at a time.
+    head -c 9000 /dev/zero | tr '\0' x >alone/metrics.jsonl
+    run_ok adam-worker --resume alone --epochs 4
+    are_whole alone 4
+}
+
 @test "Prometheus can read what adam-ctl prom prints, and what the controller serves" {
     need curl
     run_on
