@@ -6,13 +6,7 @@ load ../helper/common
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
     adam-prep draw 1000 --seed 3 --split test=0.2 -q -o digits.arec
-    cat >small.net <<'NET'
-input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
-conv    c1 maps=6 kernel=5 stride=2 act=relu
-maxpool    size=2
-dense      units=40 act=relu
-softmax    units=10
-NET
+    small_net
     printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
         'rate = 0.02' 'batch = 8' 'epoch-end = 1' 'eval-every = 0' 'metrics-every = 0.1' \
         'data-servers = 2' "silence = $SILENCE" >run.conf

@@ -9,13 +9,7 @@ EPOCHS=20
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
     adam-prep draw 3000 --seed 3 --split test=0.2 -o digits.arec
-    cat >small.net <<'NET'
-input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
-conv    c1 maps=6 kernel=5 stride=2 act=relu
-maxpool    size=2
-dense      units=40 act=relu
-softmax    units=10
-NET
+    small_net
     casualties_conf
     # What the run reaches when nobody is killed.
     adam-ctl up -q run.conf --out whole --ps 2 --workers 3 --threads 1

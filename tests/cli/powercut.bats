@@ -28,10 +28,6 @@ teardown() {
     end_members
 }
 
-members() {
-    working_here '^adam-(ctl controller|serve|ps|worker) '
-}
-
 begin() {
     start adam-ctl up run.conf --ps 2 --threads 1 --store --flush 0.05s "$@" 2>err
 }

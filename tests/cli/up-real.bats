@@ -12,13 +12,7 @@ limit_files() {
 setup_file() {
     cd "$BATS_FILE_TMPDIR"
     adam-prep draw 1500 --seed 3 --split test=0.2 -o digits.arec
-    cat >small.net <<'END'
-input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
-conv    c1 maps=6 kernel=5 stride=2 act=relu
-maxpool    size=2
-dense      units=40 act=relu
-softmax    units=10
-END
+    small_net
     printf '%s\n' 'model = small.net' 'data = digits.arec' 'test = digits-test.arec' \
         'rate = 0.05' 'batch = 8' 'epochs = 3' >run.conf
 }
@@ -30,11 +24,6 @@ setup() {
 
 teardown() {
     end_members
-}
-
-# The parts of the run, without what started them.
-members() {
-    working_here '^adam-(ctl controller|serve|ps|worker) '
 }
 
 @test "a run of six processes ends with status 0 and an accuracy; none is left" {

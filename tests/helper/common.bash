@@ -141,6 +141,17 @@ kill_started() {
     for process; do wait "$process" 2>/dev/null || true; done
 }
 
+# Makes small.net, which learns the digits that adam-prep draws in two epochs.
+small_net() {
+    cat >small.net <<'NET'
+input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
+conv    c1 maps=6 kernel=5 stride=2 act=relu
+maxpool    size=2
+dense      units=40 act=relu
+softmax    units=10
+NET
+}
+
 # Makes large.net: 20 million parameters, which are 80 MB.
 large_net() {
     cat >large.net <<'NET'

@@ -6,13 +6,7 @@
 #   run/        one worker, two epochs on digits.arec, tested on digits-test.arec
 small_run() {
     cd "$1" || return
-    cat >small.net <<'END'
-input   1x28x28 ops='scale 1/255; mean 0.16; std 0.24'
-conv    c1 maps=6 kernel=5 stride=2 act=relu
-maxpool    size=2
-dense      units=40 act=relu
-softmax    units=10
-END
+    small_net
     adam-prep draw 1500 --seed 3 --split test=0.2 -o digits.arec
     adam-prep draw 30 --seed 4 -o pictures/
     adam-worker --model small.net --data digits.arec --test digits-test.arec --epochs 2 \
