@@ -33,3 +33,15 @@ noticed() {
 @test "every defect of tests/mutants/named is noticed by the test that it names" {
     every_mutant "$ROOT/tests/mutants/named" 20
 }
+
+@test "lines of which tests/mutants/equivalent tells are in their sources" {
+    local source kind line bad='' rows=0
+    while IFS=$'\t' read -r source kind line _; do
+        rows=$((rows + 1))
+        grep -qxE "[[:space:]]*$(sed 's/[][\.*^$+?(){}|]/\\&/g' <<<"$line")" "$ROOT/$source" ||
+            bad+="$source: no $kind of: $line"$'\n'
+    done < <(grep -v '^#' "$ROOT/tests/mutants/equivalent")
+    [ "$rows" -gt 20 ]
+    printf '%s' "$bad"
+    [ -z "$bad" ]
+}
