@@ -428,7 +428,7 @@ static int obey_members(struct parameter_server *server, const struct proto_stat
         return result;
     kept_hold(server->members);
     replicator_know(server->replicator, server->members);
-    return result;
+    return STATUS_OK;
 }
 
 static bool has_role(const struct proto_place *place, uint32_t member) {
