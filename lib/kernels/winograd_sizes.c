@@ -169,7 +169,7 @@ static void choose_parts(struct winograd_sizes *s, const struct window *v, int l
     }
 }
 
-struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
+struct winograd_sizes winograd_sizes(const struct convolution *conv, int vector,
                                      enum conv_pass pass) {
     const struct window *v = &conv->window;
     if (!possible(conv))
@@ -179,18 +179,18 @@ struct winograd_sizes winograd_sizes(const struct convolution *conv, int lanes,
         .channels = v->c / conv->groups,
         .maps = conv->maps / conv->groups,
     };
-    choose_parts(&s, v, lanes, pass);
+    choose_parts(&s, v, vector, pass);
     size_t slices = (size_t)(s.points * s.points);
-    int maps = rounded_up(s.maps, lanes);
-    s.kernel_slice = (size_t)(s.channels * lanes) + (s.channels > WINOGRAD_FEW ? LINE_FLOATS : 0);
-    s.kernels = slices * (size_t)(maps / lanes) * s.kernel_slice;
+    int maps = rounded_up(s.maps, vector);
+    s.kernel_slice = (size_t)(s.channels * vector) + (s.channels > WINOGRAD_FEW ? LINE_FLOATS : 0);
+    s.kernels = slices * (size_t)(maps / vector) * s.kernel_slice;
     s.far = s.kernels > FAR_FLOATS;
     if (pass == CONV_BACK_WEIGHTS)
-        lay_errors(&s, slices, lanes, maps);
+        lay_errors(&s, slices, vector, maps);
     else if (s.channels <= WINOGRAD_FEW)
-        lay_few(&s, slices, lanes);
+        lay_few(&s, slices, vector);
     else
-        lay_products(&s, slices, lanes);
+        lay_products(&s, slices, vector);
     return s;
 }
 

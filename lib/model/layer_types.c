@@ -5,9 +5,9 @@
 
 extern const struct layer_type layer_input, layer_conv, layer_local, layer_maxpool, layer_avgpool,
     layer_l2pool, layer_lrn, layer_lcn, layer_batchnorm, layer_groupnorm, layer_layernorm,
-    layer_dense, layer_dropout, layer_relu, layer_tanh, layer_sigmoid, layer_linear, layer_leaky,
-    layer_elu, layer_softplus, layer_relu6, layer_gelu, layer_silu, layer_hardswish, layer_concat,
-    layer_add, layer_softmax, layer_logistic, layer_linear_output;
+    layer_dropout, layer_relu, layer_tanh, layer_sigmoid, layer_linear, layer_leaky, layer_elu,
+    layer_softplus, layer_relu6, layer_gelu, layer_silu, layer_hardswish, layer_concat, layer_add,
+    layer_softmax, layer_logistic, layer_linear_output;
 
 const struct layer_type *const *layer_types(size_t *count) {
     static const struct layer_type *const types[] = {

@@ -20,10 +20,10 @@ bool layout_blocked(const struct layer *layer, const bool *blocked);
 
 // The lanes of the blocks in which a pass of n samples is expected to be fastest;
 // 0: plain samples. Of a partition's model as of the whole one.
-int layout_lanes(const struct model *model, const struct kernels *kernels, int n);
+int layout_lanes(const struct model *part, const struct kernels *kernels, int n);
 
 // What its convolutions are expected to cost in that layout, in vector multiply-adds.
-double layout_price(const struct model *model, const struct kernels *kernels, int n);
+double layout_price(const struct model *part, const struct kernels *kernels, int n);
 
 // The most lanes that such a pass may give to a block.
 int layout_lanes_most(const struct kernels *kernels, int n);

@@ -33,7 +33,7 @@ struct span {
 };
 
 static struct span span_of(int all, int grain, int at, int count) {
-    int64_t grains = all / grain;
+    int64_t grains = grain > 0 ? all / grain : 0;
     return (struct span){(int)(grains * at / count) * grain,
                          (int)(grains * (at + 1) / count) * grain};
 }

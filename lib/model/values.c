@@ -264,11 +264,20 @@ int key_defaults(struct layer *layer, struct error *err) {
     return STATUS_OK;
 }
 
+static void free_value(const struct layer_key *key, void *member) {
+    if (key->kind == KEY_TEXT) {
+        char **text = member;
+        free(*text);
+        *text = NULL;
+    } else if (key->kind == KEY_REALS) {
+        struct reals *reals = member;
+        free(reals->at);
+        *reals = (struct reals){0};
+    }
+}
+
 void key_free(struct layer *layer) {
     const struct layer_key *key;
     for (size_t i = 0; layer->type && (key = key_at(layer->type, i)); i++)
-        if (key->kind == KEY_TEXT)
-            free(*(char **)((char *)layer + key->offset));
-        else if (key->kind == KEY_REALS)
-            free(((struct reals *)((char *)layer + key->offset))->at);
+        free_value(key, (char *)layer + key->offset);
 }
