@@ -67,7 +67,8 @@ static void join_activations(struct importing *im) {
 static bool name_by_weights(char name[NAME_MOST + 1], const struct draft *draft) {
     static const char end[] = ".weight";
     size_t length = draft->weight_name ? strlen(draft->weight_name) : 0, cut = sizeof end - 1;
-    if (length <= cut || length - cut > NAME_MOST || strcmp(draft->weight_name + length - cut, end))
+    if (length <= cut || length - cut > NAME_MOST ||
+        strcmp(draft->weight_name + length - cut, end) != 0)
         return false;
     snprintf(name, NAME_MOST + 1, "%.*s", (int)(length - cut), draft->weight_name);
     return true;

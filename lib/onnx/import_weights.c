@@ -12,7 +12,8 @@ static int refuse_values(const struct source *source, const char *why, struct er
 
 static int fill(const struct source *source, const struct parameter *parameter, float *to,
                 struct error *err) {
-    size_t n = parameter->count, rows = (size_t)parameter->dims[0], columns = rows ? n / rows : 0;
+    size_t n = parameter->count, rows = (size_t)parameter->dims[0];
+    size_t columns = rows && n > rows ? n / rows : 1;
     if (!source->tensor) {
         for (size_t i = 0; source->diagonal && i < rows; i++)
             to[i * columns + i] = 1;

@@ -98,7 +98,7 @@ int main(void) {
         check_refused(&tap, "application/json", many, "more than 4000000 values");
         for (size_t i = 0; i < 500000; i++)
             memcpy(many + 3 * i, i ? ",{}" : "[{}", 3);
-        strcpy(many + 1500000, "]");
+        memcpy(many + 1500000, "]", 2);
         check_refused(&tap, "application/json", many, "more than 4000000 values");
         free(many);
     });
