@@ -290,11 +290,11 @@ static int count_partitions(const struct request *r, const struct launch_options
 // command line says; or else as the hosts have slots for, but no fewer than the file waits for.
 static int count_workers(const struct request *r, const struct launch_options *options,
                          int partitions) {
-    int least = (int)(r->file.settings.workers > 0 ? r->file.settings.workers : 1);
-    int slots = hosts_slots(&r->hosts) / partitions;
+    int wanted = (int)r->file.settings.workers, slots = hosts_slots(&r->hosts);
     if (options->workers)
         return (int)options->workers * partitions;
-    return (slots > least ? slots : least) * partitions;
+    int usual = !r->hosts.count || (partitions > 1 && slots < partitions) ? 1 : slots / partitions;
+    return (wanted > usual ? wanted : usual) * partitions;
 }
 
 // Also where the run goes on from parts that its servers have, whatever it saves from now on.

@@ -270,7 +270,8 @@ heard_again() {
 @test "patience ends the run, and its best checkpoint stays" {
     run_ok adam-ctl up run.conf --workers 1 --set epochs=100000 --set rate=0 --set patience=3 --set keep-last=1
     [[ "$stderr" = *" tests were not better than that of epoch "*" is the last"* ]]
-    is_true '.epoch < 1000' <run/DONE
+    is_true '.epoch < 1000 and .epoch == (.epoch | floor)' <run/DONE
+    is_true '.epoch == (.epoch | floor)' <run/latest/manifest.json
     best=$(jq .run.best.clock run/latest/manifest.json)
     [ "$(readlink run/best)" = "$(printf 'ckpt-%08d' "$best")" ]
     [ -e run/best/manifest.json ]
