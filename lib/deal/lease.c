@@ -387,8 +387,15 @@ int leases_set_cursor(struct leases *leases, uint32_t epoch, const struct range 
 
 // --- beginning and end -----------------------------------------------------------
 
+static bool is_under_way(const struct leases *leases) {
+    return !leases_done(leases) && leases->open_places + leases->finished_places > 0;
+}
+
 void leases_rules(struct leases *leases, const struct lease_rules *rules) {
+    uint64_t least = leases->epoch + (is_under_way(leases) ? 1 : 0);
     leases->rules = *rules;
+    if (leases->rules.epochs < least)
+        leases->rules.epochs = least;
     end_epoch_if_complete(leases);
 }
 

@@ -32,6 +32,7 @@ struct leases;
 int leases_open(struct leases **out, uint32_t count, uint64_t number,
                 const struct lease_rules *rules, struct error *err);
 void leases_close(struct leases *leases);
+// Of fewer epochs than there have been the one that is under way is the last.
 void leases_rules(struct leases *leases, const struct lease_rules *rules);
 
 uint32_t leases_epoch(const struct leases *leases); // that is being served

@@ -354,6 +354,36 @@ static void test_epoch_end(struct tap *tap) {
     });
 }
 
+static void test_fewer_epochs(struct tap *tap) {
+    const struct lease_rules many = {.epochs = 9, .epoch_end = 1, .least = 5};
+    const struct lease_rules fewer = {.epochs = 1, .epoch_end = 1, .least = 5};
+    TEST(tap, "of fewer epochs than there have been the one under way is the last", {
+        struct leases *leases = open_leases(tap, 4, 1);
+        struct lease all;
+        leases_rules(leases, &many);
+        for (int epoch = 0; epoch < 2; epoch++)
+            CHECK(tap, done_with(leases, 1, lend(tap, leases, 1, 4, 0), 0));
+        all = lend(tap, leases, 1, 3, 0);
+        leases_rules(leases, &fewer);
+        CHECK(tap, !leases_done(leases));
+        leases_rules(leases, &fewer);
+        CHECK(tap, done_with(leases, 1, all, 0));
+        CHECK(tap, done_with(leases, 1, lend(tap, leases, 1, 1, 0), 0));
+        CHECK(tap, leases_done(leases));
+        CHECK_NEAR(tap, leases_progress(leases), 3, 0);
+        leases_close(leases);
+    });
+    TEST(tap, "one that nothing was given of does not begin", {
+        struct leases *leases = open_leases(tap, 4, 1);
+        leases_rules(leases, &many);
+        for (int epoch = 0; epoch < 2; epoch++)
+            CHECK(tap, done_with(leases, 1, lend(tap, leases, 1, 4, 0), 0));
+        leases_rules(leases, &fewer);
+        CHECK(tap, leases_done(leases));
+        leases_close(leases);
+    });
+}
+
 static void test_last_epoch(struct tap *tap) {
     TEST(tap, "in the last epoch nothing is drawn ahead", {
         struct leases *leases = open_leases(tap, 4, 1);
@@ -476,6 +506,7 @@ int main(void) {
     struct tap tap = {0};
     test_histories(&tap);
     test_epoch_end(&tap);
+    test_fewer_epochs(&tap);
     test_last_epoch(&tap);
     test_sessions(&tap);
     test_deadlines(&tap);

@@ -45,8 +45,16 @@ bool controller_is_absent(const void *self, const struct cluster_member *member)
     return member->gone || !vital || vital->missed || vital->closed > 0;
 }
 
-static bool part_is_over(const struct controller *c, const struct cluster_part *part) {
-    return controller_progress(c, part)->epoch >= controller_epochs(c);
+// A data server that is told late of fewer epochs ends the one that is under way there.
+static bool ends_epoch(const struct controller *c, const struct cluster_part *part) {
+    const struct vital *vital = vitals_of(&c->vitals, part->member);
+    return vital && vital->told && !vital->missed && vital->closed <= 0 &&
+           vital->figures.state == PROTO_STATE_WORKING &&
+           vital->figures.epoch > floor(vital->figures.epoch);
+}
+
+bool controller_part_is_over(const struct controller *c, const struct cluster_part *part) {
+    return controller_progress(c, part)->epoch >= controller_epochs(c) && !ends_epoch(c, part);
 }
 
 static bool is_missed(const struct controller *c, const struct cluster_part *part) {
@@ -189,7 +197,8 @@ static double missing_since(const struct controller *c, const struct cluster_par
 
 // Whether the run needs its data server: to train, or to be saved.
 static bool is_wanted(const struct controller *c, const struct cluster_part *part) {
-    return !c->attached || (c->cluster->stage == CLUSTER_TRAINING && !part_is_over(c, part));
+    return !c->attached ||
+           (c->cluster->stage == CLUSTER_TRAINING && !controller_part_is_over(c, part));
 }
 
 static int look_at_part(struct controller *c, const struct cluster_part *part, struct error *err) {

@@ -174,6 +174,8 @@ uint64_t controller_samples(const struct controller *c);
 // How far a part of the present state is.
 struct progress_part *controller_progress(const struct controller *c,
                                           const struct cluster_part *part);
+// Whether all epochs of it are done, and none is under way.
+bool controller_part_is_over(const struct controller *c, const struct cluster_part *part);
 // The share of the data that is left out, 0...1.
 double controller_left_out(const struct controller *c);
 // A cluster_absent: whether the member of the controller `self` is gone, silent or has hung up.

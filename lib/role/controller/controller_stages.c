@@ -44,7 +44,7 @@ bool controller_is_finished(const struct controller *c) {
     bool any = false;
     for (size_t i = 0; i < c->cluster->part_count; i++) {
         const struct cluster_part *part = &c->cluster->parts[i];
-        if (!part->out && c->progress.parts[i].epoch < controller_epochs(c))
+        if (!part->out && !controller_part_is_over(c, part))
             return false;
         any |= !part->out;
     }

@@ -50,7 +50,7 @@ static void say_text(void *self, const char *text) {
 static void fill_figures(void *self, struct proto_heartbeat *figures) {
     struct data_server *server = self;
     const struct data_service_figures now = data_service_figures(server->service);
-    figures->state = PROTO_STATE_WORKING;
+    figures->state = now.dealer.done ? PROTO_STATE_WAITING : PROTO_STATE_WORKING;
     figures->clock = now.leases;
     figures->samples = now.dealer.leased;
     figures->refused = now.refused;
