@@ -187,6 +187,9 @@ const char *settings_factors(const struct settings *settings, const struct optim
 // Whether workers compute while the weights come that they asked for. "auto": where staleness is
 // bounded by the protocol it is worth a wait.
 bool settings_overlap(const struct settings *settings, const struct protocol *protocol);
+// Whether pushes are answered when all copies have them. Also where workers share steps, whatever
+// `ack` says: a step waits for the copies then.
+bool settings_await_copies(const struct settings *settings, const struct protocol *protocol);
 // Either of *epochs and *seconds becomes positive, or none when the text is "0".
 int settings_checkpoint_every(const struct settings *settings, double *epochs, double *seconds,
                               struct error *err);

@@ -195,6 +195,10 @@ bool settings_overlap(const struct settings *settings, const struct protocol *pr
     return strcmp(settings->overlap, "auto") == 0 ? usual : strcmp(settings->overlap, "yes") == 0;
 }
 
+bool settings_await_copies(const struct settings *settings, const struct protocol *protocol) {
+    return strcmp(settings->ack, "memory") != 0 || protocol->kind != PROTOCOL_ASYNC;
+}
+
 const char *settings_counts_updates(const struct settings *settings,
                                     const struct optimizer *optimizer,
                                     const struct protocol *protocol) {

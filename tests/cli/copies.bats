@@ -152,18 +152,6 @@ buckets_of() {
         (map(.key * .value) | add) / (map(.value) | add) < 9' run/metrics.jsonl
 }
 
-# Hardsync waits for the copies in each step, which must not be put off then.
-@test "under hardsync ack=memory is no slower than ack=replicated" {
-    local ack begun
-    for ack in replicated memory; do
-        begun=${EPOCHREALTIME/./}
-        adam-ctl up "$conf" --out $ack --copies 2 --ps 2 --workers 1 --threads 1 -q \
-            --set epochs=3 --set protocol=hardsync --set ack=$ack
-        echo $((${EPOCHREALTIME/./} - begun)) >$ack.time
-    done
-    [ "$(cat memory.time)" -lt $((4 * $(cat replicated.time))) ]
-}
-
 @test "all servers killed at once come back with their stores, and the run goes on" {
     begin 3 3 --set epochs=100000 --store --flush 0.1s
     kill -KILL "$(server_pid ps-1)" "$(server_pid ps-2)" "$(server_pid ps-3)"

@@ -96,6 +96,27 @@ static void test_reference(struct tap *tap) {
     });
 }
 
+static bool await_copies(const char *ack, const char *kind) {
+    struct settings settings = some_settings();
+    struct protocol protocol;
+    enum protocol_push push;
+    settings.ack = ack;
+    settings.protocol = kind;
+    return settings_protocol(&settings, &protocol, &push, NULL) == STATUS_OK &&
+           settings_await_copies(&settings, &protocol);
+}
+
+// By ack=memory copies are made now and then, which a step of several workers cannot wait for.
+static void test_copies(struct tap *tap) {
+    TEST(tap, "pushes wait for their copies but for ack=memory, and under async alone", {
+        CHECK(tap, !await_copies("memory", "async"));
+        CHECK(tap, await_copies("replicated", "async"));
+        CHECK(tap, await_copies("durable", "async"));
+        CHECK(tap, await_copies("memory", "hardsync"));
+        CHECK(tap, await_copies("memory", "softsync:2"));
+    });
+}
+
 static void test_memory(struct tap *tap) {
     TEST(tap, "without memory, once or for good, no setting is left out: there is no object", {
         const struct settings settings = some_settings();
@@ -191,6 +212,7 @@ int main(void) {
     test_write(&tap);
     test_digits(&tap);
     test_reference(&tap);
+    test_copies(&tap);
     test_memory(&tap);
     test_texts(&tap);
     test_mixing(&tap);

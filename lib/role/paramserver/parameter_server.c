@@ -248,12 +248,6 @@ static bool is_durable(const struct parameter_server *server) {
     return !strcmp(server->settings.ack, "durable");
 }
 
-// Also where workers share steps, whatever they chose: pushes wait for the copies then.
-static bool acknowledges_copies(const struct parameter_server *server,
-                                const struct protocol *protocol) {
-    return strcmp(server->settings.ack, "memory") != 0 || protocol->kind != PROTOCOL_ASYNC;
-}
-
 static int check_store(const struct parameter_server *server, struct error *err) {
     if (server->o->store || !is_durable(server))
         return STATUS_OK;
@@ -367,7 +361,7 @@ static int begin_serving(struct parameter_server *server, const struct proto_run
         status = read_rules(&server->settings, &options.optimizer, &options.protocol, err);
     options.model = server->model;
     options.since = first_version(&server->settings);
-    options.replicates = acknowledges_copies(server, &options.protocol);
+    options.replicates = settings_await_copies(&server->settings, &options.protocol);
     options.durable = is_durable(server);
     if (!status)
         status = ps_open(&ps, &options, err);
@@ -403,7 +397,7 @@ static int change_settings(struct parameter_server *server, struct error *err) {
     int status = read_rules(&server->settings, &optimizer, &protocol, err);
     return status ? status
                   : ps_settings(server->ps, &optimizer, &protocol,
-                                acknowledges_copies(server, &protocol), err);
+                                settings_await_copies(&server->settings, &protocol), err);
 }
 
 static int obey_run(struct parameter_server *server, const struct proto_run *run,
