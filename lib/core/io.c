@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "core/error.h"
+
 ssize_t io_read_at(int fd, void *into, size_t size, off_t at) {
     size_t got = 0;
     while (got < size) {
@@ -16,4 +18,13 @@ ssize_t io_read_at(int fd, void *into, size_t size, off_t at) {
         got += (size_t)n;
     }
     return (ssize_t)got;
+}
+
+int io_line(FILE *file, const char *path, char **line, size_t *room, ssize_t *length,
+            struct error *err) {
+    errno = 0;
+    *length = getline(line, room, file);
+    if (ferror(file))
+        return error_errno(err, STATUS_IO, "%s", path);
+    return *length < 0 && !feof(file) ? error_nomem(err) : STATUS_OK;
 }

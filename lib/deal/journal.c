@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "core/mem.h"
 #include "store/textfile.h"
 
@@ -118,20 +119,19 @@ static int read_file(struct reading *reading, bool *found, struct error *err) {
     FILE *file = fopen(reading->path, "re");
     char *line = NULL;
     size_t room = 0;
-    int status = STATUS_OK;
     ssize_t n;
     *found = false;
     if (!file)
         return errno == ENOENT ? STATUS_OK : error_errno(err, STATUS_IO, "%s", reading->path);
-    while (!status && !reading->other_run && (n = getline(&line, &room, file)) > 0 &&
-           line[n - 1] == '\n') {
+    int status = io_line(file, reading->path, &line, &room, &n, err);
+    while (!status && !reading->other_run && n > 0 && line[n - 1] == '\n') {
         line[n - 1] = '\0';
         status = read_line(reading, line, err);
         if (!status && strlen(line) != (size_t)n - 1)
             status = line_error(reading, err);
+        if (!status)
+            status = io_line(file, reading->path, &line, &room, &n, err);
     }
-    if (!status && ferror(file))
-        status = error_errno(err, STATUS_IO, "%s", reading->path);
     *found = reading->line >= 3 && !reading->other_run;
     free(line);
     fclose(file);

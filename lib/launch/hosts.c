@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "net/address.h"
@@ -113,19 +114,19 @@ static int parse_line(struct hosts *hosts, char *line, const struct file_line *a
 int hosts_read(struct hosts *hosts, const char *path, struct error *err) {
     char *line = NULL;
     size_t size = 0;
-    int status = STATUS_OK;
+    ssize_t length = 0;
     struct file_line at = {.path = path, .err = err};
     *hosts = (struct hosts){0};
     FILE *file = fopen(path, "re");
     if (!file)
         return error_errno(err, STATUS_NOINPUT, "cannot read %s", path);
-    errno = 0;
-    while (status == STATUS_OK && getline(&line, &size, file) >= 0) {
+    int status = io_line(file, path, &line, &size, &length, err);
+    while (status == STATUS_OK && length >= 0) {
         at.line++;
         status = parse_line(hosts, line, &at);
+        if (status == STATUS_OK)
+            status = io_line(file, path, &line, &size, &length, err);
     }
-    if (status == STATUS_OK && ferror(file))
-        status = error_errno(err, STATUS_IO, "cannot read %s", path);
     if (status == STATUS_OK && !hosts->count)
         status = error_set(err, STATUS_DATA, "%s names no host", path);
     free(line);

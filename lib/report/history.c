@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "core/mem.h"
 
 enum { METRICS_VERSION = 1 };
@@ -244,8 +245,8 @@ static int read_metrics_lines(struct history_reader *r, FILE *file, const char *
     ssize_t length;
     int status = STATUS_OK;
     for (long number_of = 1; status == STATUS_OK; number_of++) {
-        length = getline(&text, &capacity, file);
-        if (length <= 0 || text[length - 1] != '\n') // the end, or a line in the making
+        status = io_line(file, path, &text, &capacity, &length, err);
+        if (status != STATUS_OK || length <= 0 || text[length - 1] != '\n') // or in the making
             break;
         json_t *line = NULL;
         status = json_read(&line, text, (size_t)length, err);
@@ -260,8 +261,6 @@ static int read_metrics_lines(struct history_reader *r, FILE *file, const char *
             error_context(err, "%s:%ld", path, number_of);
         json_decref(line);
     }
-    if (status == STATUS_OK && ferror(file))
-        status = error_errno(err, STATUS_IO, "reading %s", path);
     free(text);
     return status;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/io.h"
 #include "core/mem.h"
 
 enum {
@@ -162,8 +163,8 @@ static int take_lines(struct run_file_reader *r, FILE *f, struct error *err) {
     char *line = NULL;
     size_t room = 0;
     ssize_t length = 0;
-    int status = STATUS_OK;
-    while (!status && (length = getline(&line, &room, f)) >= 0) {
+    int status = io_line(f, r->path, &line, &room, &length, err);
+    while (!status && length >= 0) {
         r->line = line;
         r->number++;
         if (length > LINE_MOST || r->number > LINES_MOST || memchr(line, 0, (size_t)length))
@@ -171,9 +172,9 @@ static int take_lines(struct run_file_reader *r, FILE *f, struct error *err) {
                                r->path, r->number);
         else
             status = read_setting_line(r, err);
+        if (!status)
+            status = io_line(f, r->path, &line, &room, &length, err);
     }
-    if (!status && ferror(f))
-        status = error_errno(err, STATUS_IO, "%s", r->path);
     free(line);
     return status;
 }

@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/grow.h"
+#include "core/io.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -78,15 +79,16 @@ static int take_lines(double *weights, const struct classes *names, int classes,
                       const char *path, struct error *err) {
     char *line = NULL;
     size_t room = 0;
-    int status = STATUS_OK;
-    for (int number = 1; !status && getline(&line, &room, file) >= 0; number++) {
+    ssize_t length = 0;
+    int status = io_line(file, path, &line, &room, &length, err);
+    for (int number = 1; !status && length >= 0; number++) {
         line[strcspn(line, "\r\n")] = 0;
         if (*line && take_line(weights, names, classes, line, err))
             status = error_context(err, "%s:%d", path, number);
+        else
+            status = io_line(file, path, &line, &room, &length, err);
     }
     free(line);
-    if (!status && ferror(file))
-        status = error_errno(err, STATUS_IO, "%s", path);
     for (int c = 0; c < classes; c++)
         weights[c] = weights[c] < 0 ? 1 : weights[c];
     return status;

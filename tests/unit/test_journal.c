@@ -324,6 +324,26 @@ static void test_full_disk(struct tap *tap, const char *path) {
     ranges_free(&place.finished);
 }
 
+// The end of memory is not the end of the journal.
+static void test_memory(struct tap *tap, const char *path) {
+    char bytes[1024];
+    fill(tap, path, bytes, sizeof bytes);
+    int failed = 0;
+    for (int n = 0; HEAP_FAILS && n < 40; n++) {
+        struct journal_place place = {0};
+        bool found = false;
+        heap_fail_once(n);
+        int status = look(path, &place, &found);
+        heap_fail_after(-1);
+        failed += status != STATUS_OK;
+        CHECK(tap, status == STATUS_OK || status == STATUS_IO);
+        if (status == STATUS_OK)
+            CHECK(tap, found && ranges_places(&place.finished) == LEASES * LEASE);
+        ranges_free(&place.finished);
+    }
+    CHECK(tap, failed > 3 || !HEAP_FAILS);
+}
+
 static void test_nothing_left(struct tap *tap, const char *path) {
     struct journal *journal = NULL;
     struct journal_place place;
@@ -393,6 +413,8 @@ int main(void) {
          { test_rewrite(&tap, path); });
     TEST(&tap, "half a line that a full disk left does not spoil the next",
          { test_full_disk(&tap, path); });
+    TEST(&tap, "where memory is out it is an error, and not a journal of less",
+         { test_memory(&tap, path); });
     TEST(&tap, "however often it is written anew, no file and no memory is left in the end",
          { test_nothing_left(&tap, path); });
     TEST(&tap, "it is synced also where standard input is closed", { test_no_input(&tap, path); });
