@@ -78,7 +78,8 @@ static char *reply_to(struct http *http, const char *head, size_t *size) {
     const char *path = head + (get ? 4 : 5);
     size_t length = strcspn(path, " ?\r\n");
     if (!get && !look)
-        return make_reply("405 Method Not Allowed", "only GET and HEAD\n", true, size);
+        return make_reply("405 Method Not Allowed\r\nAllow: GET, HEAD", "only GET and HEAD\n", true,
+                          size);
     if (length != strlen(http->path) || strncmp(path, http->path, length) != 0)
         return make_reply("404 Not Found", "no such page\n", get, size);
     return page_of(http, get, size);

@@ -196,7 +196,7 @@ status_through() { # full|fickle
     curl -sSI "http://127.0.0.1:$http/metrics" >headers
     grep -q '^HTTP/1.1 200 OK' headers
     [ "$(curl -s -o other -w '%{http_code}' "http://127.0.0.1:$http/")" = 404 ]
-    [ "$(curl -s -o other -w '%{http_code}' -d x "http://127.0.0.1:$http/metrics")" = 405 ]
+    [ "$(curl -s -o other -w '%{http_code} %header{allow}' -d x "http://127.0.0.1:$http/metrics")" = '405 GET, HEAD' ]
     # Half a request, and nobody else who wants its place.
     exec 7<>"/dev/tcp/127.0.0.1/$http"
     printf 'GET /metr' >&7
