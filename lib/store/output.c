@@ -132,8 +132,9 @@ char *output_temporary(const char *path, unsigned n) {
 int output_make_parents(const char *path, struct error *err) {
     char *parent = mem_string(path);
     int status = parent ? STATUS_OK : error_nomem(err);
-    for (char *slash = parent; !status && (slash = strchr(slash + 1, '/'));) {
-        // Slashes at the end belong to the folder itself.
+    // Slashes in front are the root, and those at the end belong to the folder itself.
+    for (char *slash = parent ? parent + strspn(parent, "/") : NULL; !status; slash++) {
+        slash += strcspn(slash, "/");
         if (!slash[strspn(slash, "/")])
             break;
         *slash = 0;

@@ -287,6 +287,7 @@ static void test_output(struct tap *tap) {
         CHECK(tap, access(in("b/c"), F_OK) == 0 && access(in("b/c/d"), F_OK) != 0);
         CHECK_INT(tap, output_make_parents(in("b/c/d"), NULL), STATUS_OK);
         CHECK_INT(tap, output_make_parents("/proc/no/a", NULL), STATUS_CANTCREATE);
+        CHECK_INT(tap, output_make_parents("", NULL), STATUS_OK); // has none
         CHECK_INT(tap, heap_live(), before);
         rmdir(in("b/c"));
         rmdir(in("b"));
