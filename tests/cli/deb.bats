@@ -36,8 +36,9 @@ setup() {
     dpkg-deb --fsys-tarfile "$package" | tar -xO ./usr/share/doc/adam/changelog.gz | gzip -d >changelog
     grep -qF -- " -- $maintainer  " changelog
     mkdir -p deb/debian/adam/usr/{bin,lib,share/man/man1}
-    cp "$BUILD/adam-ctl" deb/debian/adam/usr/bin
-    cp "$BUILD/api/libadam.so" deb/debian/adam/usr/lib/libadam.so.0.1
+    # Of anything, soon packed.
+    cp "$(type -P true)" deb/debian/adam/usr/bin
+    echo | gcc -shared -x c - -o deb/debian/adam/usr/lib/libadam.so.0.1
     (cd deb && env -u DEBFULLNAME -u DEBEMAIL "$ROOT/examples/debian/package.sh" . 0.1)
     [ "$(dpkg-deb -f deb/adam_*.deb Maintainer)" = "$(id -un) <$(id -un)@$(uname -n)>" ]
 }
