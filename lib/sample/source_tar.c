@@ -85,14 +85,20 @@ static bool has_parent_part(const char *name) {
     return false;
 }
 
-static int member_path(struct source *source, struct sample *sample, struct error *err) {
-    struct tar_source *state = source->state;
+// Sets the path to that name in the archive.
+static int set_path(struct source *source, struct sample *sample, const char *name,
+                    struct error *err) {
     char *path = NULL;
-    if (asprintf(&path, "%s: %s", stream_name(source->stream), state->member.name) < 0)
+    if (asprintf(&path, "%s: %s", stream_name(source->stream), name) < 0)
         return error_nomem(err);
     int status = sample_path(sample, path, err);
     free(path);
     return status;
+}
+
+static int member_path(struct source *source, struct sample *sample, struct error *err) {
+    struct tar_source *state = source->state;
+    return set_path(source, sample, state->member.name, err);
 }
 
 // Reports the member that is being looked at as bad, with its path in `sample`.
@@ -297,11 +303,7 @@ static void keep_report(struct tar_source *state, struct sample *sample, const s
 // Reports a sample of which the archive has a class or parts, and no picture.
 static int refuse_lacking(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
-    char *path = NULL;
-    if (asprintf(&path, "%s: %s", stream_name(source->stream), state->group.name) < 0)
-        return error_nomem(err);
-    int status = sample_path(sample, path, err);
-    free(path);
+    int status = set_path(source, sample, state->group.name, err);
     return status
                ? status
                : error_set(err, STATUS_SKIPPED, "has no picture of its own, only parts or a class");
