@@ -159,6 +159,19 @@ END
     [ "$(allowed PUT /none)" = 404 ]
 }
 
+# black_png SIDE CHANNELS: few bytes that are many pixels.
+black_png() {
+    python - "$@" <<'END'
+import struct, sys, zlib
+side, channels = map(int, sys.argv[1:])
+def chunk(kind, data):
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+sys.stdout.buffer.write(b"\x89PNG\r\n\x1a\n"
+    + chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, {1: 0, 3: 2}[channels], 0, 0, 0))
+    + chunk(b"IDAT", zlib.compress(bytes(1 + side * channels) * side)) + chunk(b"IEND", b""))
+END
+}
+
 # kilobytes NAME: of memory, as /proc/PID/status has them.
 kilobytes() {
     awk -v name="$1:" '$1 == name { print $2 }' "/proc/$pid/status"
@@ -166,13 +179,7 @@ kilobytes() {
 
 @test "a few bytes that are many pixels take the memory of one picture, and for its time alone" {
     if [ -n "${SAN:-}" ]; then skip "sanitizers keep what was freed"; fi
-    python - >large.png <<'END'
-import struct, sys, zlib
-def chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-sys.stdout.buffer.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 10000, 10000, 8, 0, 0, 0, 0))
-    + chunk(b"IDAT", zlib.compress(bytes(10001) * 10000)) + chunk(b"IEND", b""))
-END
+    black_png 10000 1 >large.png
     serve --threads 1
     local before
     before=$(kilobytes VmRSS)
@@ -183,13 +190,7 @@ END
 
 @test "large pictures wait for each other, however many threads decode" {
     if [ -n "${SAN:-}" ]; then skip "sanitizers keep what was freed"; fi
-    python - >large.png <<'END'
-import struct, sys, zlib
-def chunk(kind, data):
-    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
-sys.stdout.buffer.write(b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", 5000, 5000, 8, 2, 0, 0, 0))
-    + chunk(b"IDAT", zlib.compress(bytes(15001) * 5000)) + chunk(b"IEND", b""))
-END
+    black_png 5000 3 >large.png
     serve --threads 16 --batch 1 --max-pixels 25000000
     local before n callers=()
     before=$(kilobytes VmRSS)
