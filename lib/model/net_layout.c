@@ -73,11 +73,13 @@ bool net_remakes(const struct net *net, int i) {
     return net->remakes && can_remake(net, i);
 }
 
-// Whether all who read layer i, and somebody does, are within its stack; what is true of y and dy
-// of a layer that its source works for is true of the source's, which are the same.
+// Whether all who read layer i, and somebody does, are within its stack, in which its source is,
+// too; what is true of y and dy of a layer that its source works for is true of the source's, which
+// are the same.
 static void mark_brief(struct net *net, int i) {
     struct node *node = &net->nodes[i];
-    bool within = node->last > node->first + 1 && node->readers > 0;
+    bool within = node->last > node->first + 1 && node->readers > 0 &&
+                  net->nodes[node->fused.source].first == node->first;
     node->y_brief = within && (net->mode != NET_TRAIN || node->fused.spent ||
                                can_remake(net, node->fused.source));
     node->dy_brief = within && !node->lends && !node->lent &&

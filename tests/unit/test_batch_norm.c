@@ -198,13 +198,19 @@ static void test_large_means(struct tap *tap) {
 
 // Below norms: convolutions, one for each map, dense layers; with and without an activation, and
 // with what keeps a norm a pass of its own: a second reader, an activation that keeps its inputs.
-static void test_folded(struct tap *tap) {
-    static const char text[] = "input 2x9x8\nconv maps=6 kernel=3 pad=1\nbatchnorm\nrelu\n"
+static const char foldable[] = "input 2x9x8\nconv maps=6 kernel=3 pad=1\nbatchnorm\nrelu\n"
                                "conv maps=6 kernel=3 pad=1 groups=6\nbatchnorm act=relu6\n"
                                "conv a maps=5 kernel=3\nbatchnorm b\nadd from=a,b\n"
                                "conv maps=7 kernel=1\nbatchnorm act=gelu\nmaxpool size=2\n"
                                "conv maps=7 kernel=1 act=tanh\nbatchnorm\n"
                                "dense units=20\nbatchnorm act=tanh\nsoftmax units=3\n";
+// A convolution of so many weights that it passes all samples at once, before layers that go part
+// by part.
+static const char large_foldable[] = "input 64x5x5\nconv maps=512 kernel=3\nbatchnorm act=relu\n"
+                                     "lrn size=3\nconv maps=4 kernel=1\nsoftmax units=3\n";
+
+// `noise` is added to all parameters, so that no bias and no mean is 0.
+static void test_folded(struct tap *tap, const char *text, float noise, const char *name) {
     struct fixture f;
     struct net *net = NULL;
     struct prepared *prepared = NULL;
@@ -213,7 +219,7 @@ static void test_folded(struct tap *tap) {
     if (!fixture_open(tap, &f, text))
         return;
     for (size_t i = 0; i < f.model->parameter_count; i++)
-        f.parameters[i] += 0.1f * fabsf(random_normal(&random));
+        f.parameters[i] += noise * fabsf(random_normal(&random));
     CHECK_INT(tap, net_open(&net, f.model, kernels_best(), MOST, NET_FOLDED, &err), 0);
     CHECK_INT(tap, prepared_open(&prepared, f.model, kernels_best(), f.parameters, 1, MOST, &err),
               0);
@@ -223,7 +229,7 @@ static void test_folded(struct tap *tap) {
         net_forward(net, prepared_parameters(prepared), f.input, n, NULL, 0);
         check_floats(tap, net_scores(net), net_scores(f.predicts), (size_t)n * CLASSES, 1e-5);
     }
-    tap_result(tap, "norms that are folded into the layers below them give the same scores");
+    tap_result(tap, name);
     prepared_close(prepared);
     net_close(net);
     fixture_close(&f);
@@ -475,7 +481,10 @@ int main(void) {
     test_prediction(&tap);
     test_passes(&tap);
     test_large_means(&tap);
-    test_folded(&tap);
+    test_folded(&tap, foldable, 0.1f,
+                "norms that are folded into the layers below them give the same scores");
+    test_folded(&tap, large_foldable, 0.001f,
+                "and so do those of a layer that passes all samples at once");
     test_share(&tap);
     test_parts(&tap);
     test_biases(&tap);

@@ -200,9 +200,9 @@ static void predict(struct tap *tap, const struct run *run, float *scores) {
     net_close(net);
 }
 
-// A convolution and the pool behind it go band by band where pictures are large; in
-// prediction deeper ones, too, which in training do not.
-static void check_bands(struct tap *tap, const char *name, const char *text) {
+// In training and in prediction, where deeper convolutions and the pools behind them go band by
+// band, too, and where parts of a mini-batch may share the place of outputs.
+static void check_both(struct tap *tap, const char *name, const char *text) {
     struct run whole;
     if (run_open(tap, &whole, text, kernels_best())) {
         size_t count = MANY * (size_t)model_classes(whole.of.model);
@@ -219,6 +219,8 @@ static void check_bands(struct tap *tap, const char *name, const char *text) {
 
 #define IN "input 3x12x12\n"
 #define LARGE "input 3x42x40\n"
+// All samples pass the convolution at once; what reads its outputs goes block by block.
+#define HEAVY "input 64x5x5\nconv maps=512 kernel=3\n"
 #define OUT "softmax units=4\n"
 
 int main(void) {
@@ -246,6 +248,10 @@ int main(void) {
                   "conv maps=20 kernel=3 pad=1 act=relu\nconv maps=18 kernel=5 pad=2\nrelu\n"
                   "avgpool size=3 stride=2\nlrn size=5\nconv maps=7 kernel=3 stride=2 act=relu\n"
                   "conv maps=9 kernel=1 act=relu\navgpool size=2\n" OUT);
+    check_both(&tap, "a relu that a layer of many weights does for those who go in parts",
+               HEAVY "relu\nlrn size=3\nconv maps=4 kernel=1\n" OUT);
+    check_both(&tap, "a tanh that two such read, one of them a sum",
+               HEAVY "tanh a\nlrn b size=3\nadd from=a,b\nconv maps=4 kernel=1\n" OUT);
     check_parts(&tap, "many samples in parts whose gradients add up",
                 IN "conv maps=20 kernel=5 pad=2\nmaxpool size=3 stride=2\nrelu\nlrn size=3\n"
                    "conv maps=16 kernel=3 pad=1 act=relu\navgpool size=2\n"
@@ -282,31 +288,30 @@ int main(void) {
                   "concat from=a,b\n" OUT,
                IN "conv a maps=5 kernel=3\nrelu r from=a\nmaxpool b from=r size=3 stride=1 pad=1\n"
                   "concat from=r,b\n" OUT);
-    check_bands(&tap, "bands: windows that overlap, the last clipped",
-                LARGE "conv maps=9 kernel=5 pad=2\nmaxpool size=3 stride=2 round=up\nrelu\n"
-                      "conv maps=16 kernel=3 pad=1 act=relu\nmaxpool size=3 stride=2\n" OUT);
-    check_bands(
-        &tap, "bands: large kernels with a stride, windows that leave a row over",
-        "input 3x86x80\nconv maps=9 kernel=7 stride=2 pad=3 act=relu\nmaxpool size=2\n" OUT);
-    check_bands(&tap, "bands: a group for each map",
-                LARGE "conv maps=3 kernel=5 pad=2 groups=3\nmaxpool size=3 stride=2\n" OUT);
-    check_bands(&tap, "bands: padded windows that overlap much",
-                LARGE "conv maps=9 kernel=3 pad=2\nrelu\nmaxpool size=5 stride=1 pad=2\n"
-                      "maxpool size=4 stride=4\n" OUT);
-    check_bands(&tap, "bands: windows larger than a band, whose winners take four bytes",
-                LARGE "conv maps=33 kernel=1\nmaxpool size=17 stride=5 round=up pad=3\n" OUT);
-    check_bands(&tap, "bands: norms before a pool, whose windows leave a row over",
-                "input 3x43x40\nconv maps=33 kernel=3 act=relu\nlrn size=5\nlrn size=3\n"
-                "maxpool size=2\nconv maps=34 kernel=6 pad=4\nrelu\nlrn size=3 beta=0.5\n"
-                "maxpool size=2 stride=2\n" OUT);
-    check_bands(&tap, "bands: a norm of what several layers read, and a pool that two read",
-                LARGE
-                "conv a maps=17 kernel=3 pad=1\nlrn b from=a size=3\n"
-                "maxpool c from=b size=3 stride=2\nmaxpool d from=a size=3 stride=2\n"
-                "conv e from=c maps=4 kernel=3 pad=1\nconcat from=c,d,e\nmaxpool size=4\n" OUT);
-    check_bands(&tap, "bands: windows apart from each other",
-                LARGE "conv maps=33 kernel=3\nmaxpool size=2 stride=3\n" OUT);
-    check_bands(
+    check_both(&tap, "bands: windows that overlap, the last clipped",
+               LARGE "conv maps=9 kernel=5 pad=2\nmaxpool size=3 stride=2 round=up\nrelu\n"
+                     "conv maps=16 kernel=3 pad=1 act=relu\nmaxpool size=3 stride=2\n" OUT);
+    check_both(&tap, "bands: large kernels with a stride, windows that leave a row over",
+               "input 3x86x80\nconv maps=9 kernel=7 stride=2 pad=3 act=relu\nmaxpool size=2\n" OUT);
+    check_both(&tap, "bands: a group for each map",
+               LARGE "conv maps=3 kernel=5 pad=2 groups=3\nmaxpool size=3 stride=2\n" OUT);
+    check_both(&tap, "bands: padded windows that overlap much",
+               LARGE "conv maps=9 kernel=3 pad=2\nrelu\nmaxpool size=5 stride=1 pad=2\n"
+                     "maxpool size=4 stride=4\n" OUT);
+    check_both(&tap, "bands: windows larger than a band, whose winners take four bytes",
+               LARGE "conv maps=33 kernel=1\nmaxpool size=17 stride=5 round=up pad=3\n" OUT);
+    check_both(&tap, "bands: norms before a pool, whose windows leave a row over",
+               "input 3x43x40\nconv maps=33 kernel=3 act=relu\nlrn size=5\nlrn size=3\n"
+               "maxpool size=2\nconv maps=34 kernel=6 pad=4\nrelu\nlrn size=3 beta=0.5\n"
+               "maxpool size=2 stride=2\n" OUT);
+    check_both(&tap, "bands: a norm of what several layers read, and a pool that two read",
+               LARGE
+               "conv a maps=17 kernel=3 pad=1\nlrn b from=a size=3\n"
+               "maxpool c from=b size=3 stride=2\nmaxpool d from=a size=3 stride=2\n"
+               "conv e from=c maps=4 kernel=3 pad=1\nconcat from=c,d,e\nmaxpool size=4\n" OUT);
+    check_both(&tap, "bands: windows apart from each other",
+               LARGE "conv maps=33 kernel=3\nmaxpool size=2 stride=3\n" OUT);
+    check_both(
         &tap, "bands: two of them read the input, two layers each pool",
         LARGE "conv a maps=9 kernel=3 pad=1 act=relu\nmaxpool b from=a size=3 stride=2\n"
               "conv c from=input maps=9 kernel=5 pad=2 groups=3\nmaxpool d from=c size=3 stride=2\n"
