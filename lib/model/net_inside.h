@@ -42,7 +42,7 @@ struct node {
     bool lent;                       // of a sum that reads it (net_lend.c),
     int borrows;                     // which is the only one that writes any; 0: it is not
     int readers;                     // layers that read its output,
-    int writers;                     // and those of them that write error gradients of it;
+    int writers;                     // and those that write its error gradients, if it wants any;
     bool undoes;                     // several: adding these up takes them through its relu,
     bool joined;                     // which the last to write, of two, does as it writes
     int joins, joins_input;          // it is that one: layer and input whose it adds; 0: it is not

@@ -37,7 +37,7 @@ static bool mark_nodes(const struct model *model, enum net_mode mode, struct nod
         nodes[i].blocked = blocked[i] = layout_blocked(layer, blocked);
         nodes[i].wanted = is_wanted(layer, nodes);
         for (int j = 0; nodes[i].wanted && j < layer->from_count; j++)
-            nodes[layer->from[j]].writers++;
+            nodes[layer->from[j]].writers += nodes[layer->from[j]].wanted;
     }
     if (whole)
         fuse(model, readers, mode == NET_FOLDED, fused);

@@ -40,6 +40,16 @@ static void run_close(struct run *run) {
     free(run->gradient), free(run->scores);
 }
 
+// Every place of a layer that learns must be written; others' gradients are 0.
+static void expect_gradient(const struct model *model, float *gradient) {
+    memset(gradient, 0, model->parameter_count * sizeof *gradient);
+    for (int i = 0; i < model->layer_count; i++) {
+        const struct layer *layer = &model->layers[i];
+        for (size_t j = 0; layer_learns(layer) && j < layer_parameters(layer); j++)
+            gradient[layer->weights.offset + j] = NAN;
+    }
+}
+
 // Scores, and the sum of the gradients, `some` samples at a time.
 static void run_by(struct tap *tap, struct run *run, int some) {
     struct net *net;
@@ -59,8 +69,7 @@ static void run_by(struct tap *tap, struct run *run, int some) {
                     SEED);
         memcpy(run->scores + (size_t)at * classes, net_scores(net),
                (size_t)n * classes * sizeof *run->scores);
-        for (size_t i = 0; i < count; i++)
-            gradient[i] = NAN; // every place must be written
+        expect_gradient(run->of.model, gradient);
         net_backward(net, run->of.parameters, run->of.labels + at, 1.0f / MANY, gradient, NULL,
                      NULL);
         for (size_t i = 0; i < count; i++)
@@ -89,14 +98,13 @@ static void run_in_parts(struct tap *tap, struct run *run) {
     struct net *net;
     struct error err = {0};
     int part = net_part(run->of.model, run->kernels, MANY);
-    size_t count = run->of.model->parameter_count, classes = (size_t)model_classes(run->of.model);
+    size_t classes = (size_t)model_classes(run->of.model);
     CHECK_INT(tap, part, run->kernels->lanes > 0 ? PART : MANY);
     if (net_open(&net, run->of.model, run->kernels, part, NET_TRAIN, &err)) {
         FAIL(tap, "%s", err.text);
         return;
     }
-    for (size_t i = 0; i < count; i++)
-        run->gradient[i] = NAN; // the first part must write every place
+    expect_gradient(run->of.model, run->gradient); // of the first part
     for (int at = 0, n; at < MANY; at += n) {
         n = MANY - at < net_most(net) ? MANY - at : net_most(net);
         net_forward(net, run->of.parameters, run->of.input + (size_t)at * net_sample(net), n,
@@ -248,6 +256,10 @@ int main(void) {
                   "conv maps=20 kernel=3 pad=1 act=relu\nconv maps=18 kernel=5 pad=2\nrelu\n"
                   "avgpool size=3 stride=2\nlrn size=5\nconv maps=7 kernel=3 stride=2 act=relu\n"
                   "conv maps=9 kernel=1 act=relu\navgpool size=2\n" OUT);
+    check_many(&tap, "two readers, in two stacks, of a layer whose error gradients nobody wants",
+               LARGE "conv a maps=4 kernel=3 pad=1 act=relu rate=0\n"
+                     "conv b from=a maps=4 kernel=3 pad=1\nlocal c maps=4 kernel=3 pad=1\n"
+                     "add from=a,c act=relu\nconv maps=4 kernel=3 stride=4\n" OUT);
     check_both(&tap, "a relu that a layer of many weights does for those who go in parts",
                HEAVY "relu\nlrn size=3\nconv maps=4 kernel=1\n" OUT);
     check_both(&tap, "a tanh that two such read, one of them a sum",
