@@ -412,8 +412,10 @@ int loader_start(struct loader **out, const struct loader_config *config, struct
     if (!loader)
         return error_nomem(err);
     memset(loader, 0, sizeof *loader);
+    // Who loses a batch of its own process ends.
     static const struct supply_ops ops = {loader_supply_take, loader_supply_give_back,
-                                          loader_supply_cancel, loader_supply_status};
+                                          loader_supply_give_back, loader_supply_cancel,
+                                          loader_supply_status};
     loader->supply.ops = &ops;
     loader->config = *config;
     turn_init(&loader->reading);

@@ -40,6 +40,7 @@ struct supply;
 struct supply_ops {
     struct batch *(*take)(struct supply *supply, double patience, double *waited);
     void (*give_back)(struct supply *supply, struct batch *batch);
+    void (*lose)(struct supply *supply, struct batch *batch);
     void (*cancel)(struct supply *supply);
     int (*status)(const struct supply *supply, struct error *err);
 };
@@ -60,6 +61,12 @@ static inline struct batch *supply_take(struct supply *supply, double patience, 
 
 static inline void supply_give_back(struct supply *supply, struct batch *batch) {
     supply->ops->give_back(supply, batch);
+}
+
+// Gives back one that was not trained on, or not by all who should: it counts as if it had not been
+// taken, and data servers hand it out again.
+static inline void supply_lose(struct supply *supply, struct batch *batch) {
+    supply->ops->lose(supply, batch);
 }
 
 // Makes every supply_take return NULL from now on.

@@ -15,6 +15,9 @@
 //                                        data_client_finish(client, mark), or, when it was
 //                                        refused for good, data_client_lose
 //
+// What is taken and never trained on, as all of a cut model had to pass it and a part was lost, is
+// given back by supply_lose: no mark counts it.
+//
 // At the end of an epoch data servers hand out nothing until enough is finished (--epoch-end):
 // a home must push what it holds when the training threads have nothing to do. The hook
 // `idle` says so.

@@ -137,6 +137,8 @@ void client_wait_changed(struct data_client *client, double until);
 struct held_lease *client_add_lease(struct data_client *client, const struct fetch *fetch);
 // False: out of memory; the batch's lease will expire.
 bool client_add_trained(struct data_client *client, struct trained trained);
+// A batch of this lease was not trained on: the lease is returned when none of them is open.
+void client_lose_batch(struct data_client *client, struct held_lease *lease);
 // Reports finished and returned leases to one data server. Releases the lock while it sends.
 // False: there is nothing to report.
 bool client_report(struct data_client *client);

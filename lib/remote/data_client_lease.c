@@ -109,14 +109,25 @@ static void close_lease(struct data_client *client, struct held_lease *lease) {
     free_lease(lease);
 }
 
+// A batch of it is with nobody any more.
+static void end_batch(struct data_client *client, struct held_lease *lease) {
+    if (--lease->left == 0)
+        close_lease(client, lease);
+}
+
+void client_lose_batch(struct data_client *client, struct held_lease *lease) {
+    lease->lost = true;
+    end_batch(client, lease);
+    pthread_cond_signal(&client->to_fetch);
+}
+
 // What the mark has reached is to be told.
 static void sort_finished(struct data_client *client) {
     while (client->trained_count > 0) {
         struct trained *trained = &client->trained[client->trained_first];
         if (trained->ordinal >= client->settled)
             return;
-        if (--trained->lease->left == 0)
-            close_lease(client, trained->lease);
+        end_batch(client, trained->lease);
         client->trained_first = (client->trained_first + 1) % client->trained_room;
         client->trained_count--;
         if (client->flushing) // which no answer tells, unless the lease was over

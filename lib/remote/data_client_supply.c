@@ -56,16 +56,30 @@ static struct batch *take_batch(struct supply *supply, double patience, double *
     return batch;
 }
 
+static struct batch_slot *slot_of(struct batch *batch) {
+    return (struct batch_slot *)((char *)batch - offsetof(struct batch_slot, batch));
+}
+
 static void give_batch_back(struct supply *supply, struct batch *batch) {
     struct data_client *client = client_of(supply);
     pthread_mutex_lock(&client->lock);
     uint64_t ordinal = client->given_back++;
     if (batch != &supply->empty) {
-        struct batch_slot *slot =
-            (struct batch_slot *)((char *)batch - offsetof(struct batch_slot, batch));
+        struct batch_slot *slot = slot_of(batch);
         client_add_trained(client, (struct trained){ordinal, slot->lease});
         slot->state = BATCH_FREE;
     }
+    pthread_mutex_unlock(&client->lock);
+}
+
+static void lose_batch(struct supply *supply, struct batch *batch) {
+    struct data_client *client = client_of(supply);
+    if (batch == &supply->empty)
+        return;
+    pthread_mutex_lock(&client->lock);
+    struct batch_slot *slot = slot_of(batch);
+    client_lose_batch(client, slot->lease);
+    slot->state = BATCH_FREE;
     pthread_mutex_unlock(&client->lock);
 }
 
@@ -87,7 +101,8 @@ static int status_of(const struct supply *supply, struct error *err) {
     return status;
 }
 
-const struct supply_ops client_supply_ops = {take_batch, give_batch_back, cancel_supply, status_of};
+const struct supply_ops client_supply_ops = {take_batch, give_batch_back, lose_batch, cancel_supply,
+                                             status_of};
 
 struct supply *data_client_supply(struct data_client *client) {
     return &client->supply;

@@ -173,14 +173,20 @@ static struct batch *hear_flight(void *self, uint64_t number, float *rate) {
     return &heard->batch;
 }
 
-static void give_back(void *self, struct batch *batch, double loss, bool refused) {
+static void forget_flight(void *self, struct batch *batch) {
     struct neighbour_links *links = self;
     struct heard *heard = &links->heard[batch->number % (uint64_t)links->replica.flights];
-    const struct proto_landed landed = {batch->number, loss, refused};
-    uint64_t request = heard->request;
     buffer_drop(heard->payload);
     heard->payload = NULL;
     atomic_store(&heard->there, false);
+}
+
+static void give_back(void *self, struct batch *batch, double loss, bool refused) {
+    struct neighbour_links *links = self;
+    const struct heard *heard = &links->heard[batch->number % (uint64_t)links->replica.flights];
+    const struct proto_landed landed = {batch->number, loss, refused};
+    uint64_t request = heard->request;
+    forget_flight(links, batch);
     neighbour_answer(&links->peers[0], request, PROTO_TYPE_LANDED, &landed);
 }
 
@@ -189,4 +195,5 @@ void neighbour_flights_open(struct neighbour_links *links) {
     links->neighbours.landed = has_landed;
     links->neighbours.hear = hear_flight;
     links->neighbours.give_back = give_back;
+    links->neighbours.forget = forget_flight;
 }

@@ -34,6 +34,22 @@ static void give_back(struct loop *loop, struct flight *flight) {
     flight->batch = NULL;
 }
 
+// The training ends before it has landed. What this partition is done with, the first one's process
+// may hear; what has not landed there nobody has trained on.
+static void give_up(struct loop *loop, struct flight *flight) {
+    const struct flights *flights = loop->flights;
+    const struct neighbours *neighbours = flights->neighbours;
+    if (follows(flights) && atomic_load(&flight->left) == 0) {
+        give_back(loop, flight);
+        return;
+    }
+    if (follows(flights))
+        neighbours->forget(neighbours->self, flight->batch);
+    else
+        supply_lose(loop->config.supply, flight->batch);
+    flight->batch = NULL;
+}
+
 // Whether all partitions are done with it; then *loss is theirs, of all that are known here.
 static bool has_landed(struct loop_thread *thread, struct flight *flight, double *loss) {
     const struct flights *flights = thread->loop->flights;
@@ -240,7 +256,7 @@ static void end_round(struct loop_thread *thread) {
         gate_wait(gate, seen, -1);
     for (int i = 0; i < flights->count; i++)
         if (flights->flight[i].batch)
-            give_back(thread->loop, &flights->flight[i]);
+            give_up(thread->loop, &flights->flight[i]);
     atomic_store(&flights->over, false);
     atomic_store(&flights->inside, flights->local - 1);
 }

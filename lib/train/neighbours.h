@@ -26,6 +26,8 @@ struct neighbours {
     // until it is given back.
     struct batch *(*hear)(void *self, uint64_t number, float *rate);
     void (*give_back)(void *self, struct batch *batch, double loss, bool refused);
+    // Instead, of one that this partition is not done with: the first hears nothing of it.
+    void (*forget)(void *self, struct batch *batch);
     // Nothing comes any more of one of them: what is in flight never lands.
     bool (*lost)(void *self);
 };

@@ -41,7 +41,7 @@ static int status_of(const struct supply *supply, struct error *err) {
     return STATUS_OK;
 }
 
-static const struct supply_ops stock_ops = {take, give_back, cancel, status_of};
+static const struct supply_ops stock_ops = {take, give_back, give_back, cancel, status_of};
 
 static bool fill_batch(struct batch *batch, const struct model *model, int n) {
     struct random random = random_stream(1, (uint64_t)n, 0);

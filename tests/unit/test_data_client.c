@@ -417,6 +417,39 @@ static void test_losing(struct tap *tap, struct fixture *f) {
     });
 }
 
+// What was in flight in a replica that is no more, beside what was trained on.
+static void test_untrained(struct tap *tap, struct fixture *f) {
+    const uint64_t batches = (SAMPLES + BATCH - 1) / BATCH, lost = 3;
+    TEST(tap, "batches that were not trained on come again, whatever was pushed meanwhile", {
+        static struct seen before, after;
+        struct batch *flying[3];
+        int untrained = 0;
+        start(tap, f, 0, 1, 1, NULL);
+        struct data_client *client = open_client(tap, f, 1, 1, (int)lost, 1);
+        struct supply *supply = data_client_supply(client);
+        take_some(tap, client, &before, batches - lost);
+        for (uint64_t i = 0; i < lost; i++)
+            flying[i] = supply_take(supply, SUPPLY_PATIENT, NULL);
+        for (uint64_t i = 0; i < lost; i++) {
+            untrained += flying[i]->n;
+            supply_lose(supply, flying[i]);
+        }
+        CHECK_INT(tap, data_client_trained(client), batches - lost);
+        data_client_finish(client, data_client_trained(client));
+        CHECK(tap, data_client_flush(client, 10));
+        CHECK_INT(tap, data_service_figures(f->service[0]).over, 0);
+        take_some(tap, client, &after, lost);
+        CHECK_INT(tap, data_service_figures(f->service[0]).again, untrained);
+        data_client_finish(client, data_client_trained(client));
+        train_all(client, &before, 1, 1000000);
+        for (int i = 0; i < SAMPLES; i++)
+            CHECK_INT(tap, before.times[0][i] + after.times[0][i], 1);
+        CHECK_INT(tap, before.wrong + after.wrong, 0);
+        data_client_close(client);
+        stop(f, 0);
+    });
+}
+
 // The server dies after some batches and comes back at the same place, with its journal.
 static void test_restart(struct tap *tap, struct fixture *f) {
     TEST(tap, "a data server that comes back hands out nothing that is finished, loses nothing", {
@@ -649,6 +682,7 @@ int main(void) {
     test_patience(&tap, &fixture);
     test_leaving(&tap, &fixture);
     test_losing(&tap, &fixture);
+    test_untrained(&tap, &fixture);
     test_restart(&tap, &fixture);
     test_cut_links(&tap, &fixture);
     test_giving_up(&tap, &fixture);

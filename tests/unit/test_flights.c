@@ -6,10 +6,12 @@
 
 #include "../helper/tap.h"
 #include "core/error.h"
+#include "core/gate.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "kernels/kernels.h"
 #include "train/loop.h"
+#include "train/neighbours.h"
 
 enum { BATCH = 40, BATCHES = 20, LAST = 7, PARTITIONS = 5 }; // the last mini-batch is short
 #define TOLERANCE 1e-5
@@ -19,7 +21,7 @@ enum { BATCH = 40, BATCHES = 20, LAST = 7, PARTITIONS = 5 }; // the last mini-ba
 struct box {
     struct supply supply;
     struct batch batches[BATCHES];
-    _Atomic int next, back;
+    _Atomic int next, back, lost;
 };
 
 static struct batch *take(struct supply *supply, double patience, double *waited) {
@@ -34,6 +36,11 @@ static void give_back(struct supply *supply, struct batch *batch) {
     ((struct box *)supply)->back++;
 }
 
+static void lose(struct supply *supply, struct batch *batch) {
+    (void)batch;
+    ((struct box *)supply)->lost++;
+}
+
 static void cancel(struct supply *supply) {
     (void)supply;
 }
@@ -43,7 +50,7 @@ static int status_of(const struct supply *supply, struct error *err) {
     return STATUS_OK;
 }
 
-static const struct supply_ops ops = {take, give_back, cancel, status_of};
+static const struct supply_ops ops = {take, give_back, lose, cancel, status_of};
 
 static void box_open(struct box *box, const struct model *model) {
     size_t sample = shape_size(model_input(model)->out);
@@ -160,8 +167,9 @@ static int train(struct trained *to, const struct model *model, const struct way
     int status = way->partitions ? cut_open(&cut, model, way->partitions, BATCH, err) : STATUS_OK;
     for (int half = 0; !status && !to->diverged && half < 2; half++)
         status = train_half(to, model, way, cut, &box, err);
-    if (!status && box.back != (box.next < BATCHES ? box.next : BATCHES))
-        status = error_set(err, STATUS_BUG, "%d of %d mini-batches came back", box.back, box.next);
+    int came = box.back + box.lost;
+    if (!status && came != (box.next < BATCHES ? box.next : BATCHES))
+        status = error_set(err, STATUS_BUG, "%d of %d mini-batches came back", came, box.next);
     cut_close(cut);
     box_close(&box);
     return status;
@@ -289,6 +297,158 @@ static void check_divergence(struct tap *tap, bool sync, int in_flight) {
     model_free(model);
 }
 
+// --- other processes that are lost ----------------------------------------------------------
+
+enum { IN_FLIGHT = 4 };
+
+// The other partition, which lands some mini-batches and is then lost.
+struct other {
+    struct neighbours neighbours;
+    struct net_wire wire;
+    struct gate gate;
+    struct box *box;
+    _Atomic int flying, forgotten, landed;
+};
+
+static bool gone(void *self, int exchange, enum net_pass pass, int to) {
+    (void)self, (void)exchange, (void)pass, (void)to;
+    return true;
+}
+
+static void send_nowhere(void *self, int exchange, enum net_pass pass, int to, const float *floats,
+                         size_t count) {
+    (void)self, (void)exchange, (void)pass, (void)to, (void)floats, (void)count;
+}
+
+static const float *receive_nothing(void *self, int exchange, enum net_pass pass, int from,
+                                    size_t count) {
+    (void)self, (void)exchange, (void)pass, (void)from, (void)count;
+    return NULL;
+}
+
+static const struct net_wire *wire_of(void *self, int place) {
+    (void)place;
+    return &((struct other *)self)->wire;
+}
+
+static void tell(void *self, uint64_t number, const struct batch *batch, float rate) {
+    (void)number, (void)batch, (void)rate;
+    ((struct other *)self)->flying++;
+}
+
+static bool has_landed(void *self, uint64_t number, double *loss, bool *refused) {
+    (void)self, (void)number, (void)loss, (void)refused;
+    return false;
+}
+
+static struct batch *hear(void *self, uint64_t number, float *rate) {
+    struct other *other = self;
+    *rate = 0.01f;
+    if (number >= IN_FLIGHT)
+        return NULL;
+    other->flying++;
+    return &other->box->batches[number];
+}
+
+static void tell_landed(void *self, struct batch *batch, double loss, bool refused) {
+    (void)batch, (void)loss, (void)refused;
+    ((struct other *)self)->landed++;
+}
+
+static void forget(void *self, struct batch *batch) {
+    (void)batch;
+    ((struct other *)self)->forgotten++;
+}
+
+static bool is_lost(void *self) {
+    return ((struct other *)self)->flying == IN_FLIGHT;
+}
+
+static void other_open(struct other *other, int partition, struct box *box) {
+    *other = (struct other){
+        .neighbours = {.self = other,
+                       .partition = partition,
+                       .gate = &other->gate,
+                       .wire = wire_of,
+                       .tell = tell,
+                       .landed = has_landed,
+                       .hear = hear,
+                       .give_back = tell_landed,
+                       .forget = forget,
+                       .lost = is_lost},
+        .wire = {gone, send_nowhere, receive_nothing, NULL, other},
+        .box = box,
+    };
+}
+
+// One of two processes, whose other one dies while so many mini-batches are in flight.
+static int train_beside(struct other *other, const struct model *model, const struct cut *cut,
+                        int partition, struct box *box, struct error *err) {
+    const struct optimizer optimizer = {.rule = RULE_SGD};
+    const struct schedule schedule = {.rate = 0.01f};
+    const struct model *part = cut_model(cut, partition);
+    float *parameters = mem_zeroed(part->parameter_count + 1, sizeof *parameters);
+    const struct home_config at = {.model = part,
+                                   .optimizer = &optimizer,
+                                   .kernels = kernels_best(),
+                                   .parameters = parameters,
+                                   .threads = 1,
+                                   .batch = BATCH};
+    struct home *home = NULL;
+    struct loop *loop = NULL;
+    int status = home_local(&home, &at, err);
+    other_open(other, partition, box);
+    const struct loop_config config = {.model = model,
+                                       .kernels = kernels_best(),
+                                       .optimizer = &optimizer,
+                                       .schedule = &schedule,
+                                       .home = home,
+                                       .supply = partition ? NULL : &box->supply,
+                                       .patience = SUPPLY_PATIENT,
+                                       .pace = {.samples = BATCH * BATCHES, .batch = BATCH},
+                                       .threads = 1,
+                                       .batch = BATCH,
+                                       .cut = cut,
+                                       .in_flight = IN_FLIGHT,
+                                       .neighbours = &other->neighbours};
+    if (!status)
+        status = loop_open(&loop, &config, err);
+    if (!status) {
+        loop_start(loop, UINT64_MAX);
+        while (!loop_wait(loop, -1))
+            continue;
+        loop_close(loop);
+    }
+    if (home)
+        home->ops->close(home);
+    free(parameters);
+    return status;
+}
+
+static void check_lost(struct tap *tap, int partition, int back, int lost, int forgotten) {
+    struct model *model;
+    struct cut *cut;
+    struct error err = {0};
+    struct box box;
+    struct other other;
+    if (model_parse(&model, "test.net", DENSE, NULL, 0, &err) ||
+        cut_open(&cut, model, 2, BATCH, &err)) {
+        FAIL(tap, "%s", err.text);
+        return;
+    }
+    box_open(&box, model);
+    if (train_beside(&other, model, cut, partition, &box, &err))
+        FAIL(tap, "%s", err.text);
+    CHECK_INT(tap, other.flying, IN_FLIGHT);
+    CHECK_INT(tap, box.back, back);
+    CHECK_INT(tap, box.lost, lost);
+    CHECK_INT(tap, other.landed, 0);
+    CHECK_INT(tap, other.forgotten, forgotten);
+    box_close(&box);
+    cut_close(cut);
+    model_free(model);
+}
+
 int main(void) {
     struct tap tap = {0};
     check_rules(&tap);
@@ -299,5 +459,9 @@ int main(void) {
         check_divergence(&tap, false, 1);
         check_divergence(&tap, false, 4);
     });
+    TEST(&tap, "what is in flight when a partition is lost does not count as trained on",
+         check_lost(&tap, 0, 0, IN_FLIGHT, 0););
+    TEST(&tap, "and the first partition is not told that it landed",
+         check_lost(&tap, 1, 0, 0, IN_FLIGHT););
     return tap_done(&tap);
 }

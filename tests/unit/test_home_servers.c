@@ -68,7 +68,7 @@ static int status(const struct supply *supply, struct error *err) {
     return STATUS_OK;
 }
 
-static const struct supply_ops feed_ops = {take, give_back, cancel, status};
+static const struct supply_ops feed_ops = {take, give_back, give_back, cancel, status};
 
 static void fill(struct feed *feed, int index, int workers, int mu) {
     uint32_t random = 1;

@@ -246,8 +246,8 @@ static int source_status(const struct supply *supply, struct error *err) {
     return STATUS_OK;
 }
 
-static const struct supply_ops source_ops = {source_take, source_give_back, source_cancel,
-                                             source_status};
+static const struct supply_ops source_ops = {source_take, source_give_back, source_give_back,
+                                             source_cancel, source_status};
 
 static struct source *open_source(int meagre, int broken) {
     struct source *source = calloc(1, sizeof *source);
