@@ -202,6 +202,34 @@ END
     [ "$(metric done .samples)" = 48000 ]
 }
 
+stands_still() {
+    grep -q '^State:.*stopped' "/proc/$controller/status"
+}
+
+later_than() {
+    [ $SECONDS -gt "$1" ]
+}
+
+@test "a controller that stood still in the middle of a step gives up nobody" {
+    ${CC:-cc} -shared -fPIC -O1 -o stop.so "$ROOT/tests/helper/preload/fsync_stop.c" -ldl
+    export LD_PRELOAD=$PWD/stop.so STOP_IF=$PWD/still \
+        ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0
+    start_controller --set epochs=4000 --set copies=2 --set "silence=$SILENCE"
+    unset LD_PRELOAD STOP_IF
+    start_members 2
+    wait_for at_least 2 worker working
+    touch still
+    start adam-worker --controller @run/controller.port --threads 1 --name late 2>late.log
+    wait_for stands_still # it writes down that this one has joined
+    wait_for later_than $((SECONDS + SILENCE))
+    kill -CONT "$controller"
+    wait_for at_least 3 worker working
+    if grep -E 'vanished|is silent|is gone|hung up' controller.log; then return 1; fi
+    grep -q 'this controller stood still for [0-9]* s' controller.log
+    run_ok adam-ctl down run
+    end_controller 75
+}
+
 @test "a run that lost a parameter server says which, and goes on from its checkpoint" {
     start_controller --set epochs=100000
     start_members 1

@@ -258,7 +258,7 @@ static void miss_member(struct controller *c, const struct cluster_member *membe
 
 // A server that is missed for too long, or hung up and does not dial again.
 static const struct cluster_member *given_up(const struct controller *c) {
-    double now = clock_seconds();
+    double now = c->stepped;
     for (size_t i = 0; i < c->cluster->member_count; i++) {
         const struct cluster_member *member = &c->cluster->members[i];
         const struct vital *vital = vitals_of(&c->vitals, member->number);
@@ -275,7 +275,7 @@ static const struct cluster_member *given_up(const struct controller *c) {
 static int check_silence(struct controller *c, struct error *err) {
     const struct vital *vital;
     int status = STATUS_OK;
-    while (!status && (vital = vitals_silent(&c->vitals, c->settings.silence, clock_seconds()))) {
+    while (!status && (vital = vitals_silent(&c->vitals, c->settings.silence, c->stepped))) {
         const struct cluster_member *member = cluster_numbered(c->cluster, vital->number);
         if (!member || member->gone)
             vitals_forget(&c->vitals, vital->number);
@@ -456,11 +456,11 @@ static int answer_all(struct controller *c, struct error *err) {
 
 // A controller that was stopped has heard nobody meanwhile, which says nothing of the members.
 static void look_at_clock(struct controller *c) {
-    double now = clock_seconds();
-    if (c->stepped > 0 && now - c->stepped > AWAY) {
-        controller_say(c, "this controller stood still for %.0f s", now - c->stepped);
+    double now = clock_seconds(), gap = c->stepped > 0 ? now - c->stepped : 0;
+    if (gap > AWAY)
+        controller_say(c, "this controller stood still for %.0f s", gap);
+    if (gap > fmin(AWAY, c->settings.silence / 2))
         controller_hear_all(c);
-    }
     if (now - c->stepped > CONTROLLER_LEASE / 2000.0)
         c->asked_again = now + AGAIN; // whoever waited for it asks for a lease by then
     c->stepped = now;

@@ -192,7 +192,7 @@ static int give_up(struct controller *c, const struct cluster_part *part, struct
 // Since when nothing was heard of it.
 static double missing_since(const struct controller *c, const struct cluster_part *part) {
     const struct vital *vital = vitals_of(&c->vitals, part->member);
-    return vital && vital->missed ? vital->heard : clock_seconds();
+    return vital && vital->missed ? vital->heard : c->stepped;
 }
 
 // Whether the run needs its data server: to train, or to be saved.
@@ -209,7 +209,7 @@ static int look_at_part(struct controller *c, const struct cluster_part *part, s
     }
     if (*missing == 0)
         *missing = missing_since(c, part);
-    bool late = clock_seconds() - *missing > c->settings.data_patience;
+    bool late = c->stepped - *missing > c->settings.data_patience;
     bool waits = !strcmp(c->settings.on_data_loss, "wait");
     return late && !waits ? give_up(c, part, err) : STATUS_OK;
 }
@@ -254,9 +254,9 @@ bool controller_has_data(struct controller *c) {
         return true;
     }
     if (c->gap_since == 0)
-        c->gap_since = clock_seconds();
+        c->gap_since = c->stepped;
     return !strcmp(c->settings.on_data_loss, "continue") &&
-           clock_seconds() - c->gap_since > c->settings.data_patience;
+           c->stepped - c->gap_since > c->settings.data_patience;
 }
 
 void controller_tell_gap(struct controller *c) {

@@ -67,7 +67,9 @@ struct controller {
     char trouble[PROTO_ADDRESS_MAX]; // why a job that the run needs must be tried again; "": none
     uint64_t told_routes;            // epoch of the routes that the checkpointer has
     uint64_t attached_routes;        // the same, when the data servers were asked last
-    double stepped;                  // clock_seconds of the last look at what is due
+    // clock_seconds when this step began. Silence of others is measured up to then: in the middle
+    // of a step this controller may stand still itself.
+    double stepped;
     double accounted;               // epochs of which it was told what they left out; NAN: none yet
     double trained_at, longest_gap; // when a worker had trained; seconds between two of these
     double idle_since, idle_told; // nothing is trained since; for so many seconds, when it was said
@@ -99,7 +101,8 @@ void controller_answer_saves(struct queued_request **waiting,
                              const struct checkpointer_result *result, const char *why);
 // Whether all data servers have reported that their last epoch is over.
 bool controller_is_finished(const struct controller *c);
-// Counts the silence of all members from now: this controller was away itself.
+// Counts the silence of all members, and all waiting for some, from now: this controller was away
+// itself.
 void controller_hear_all(struct controller *c);
 
 // controller_places.c

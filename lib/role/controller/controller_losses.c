@@ -5,14 +5,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/clock.h"
 #include "core/grow.h"
 #include "role/controller/controller_internal.h"
 
 // Its process has most likely died: it hung up, and its lease is over.
 static bool has_hung_up(const struct controller *c, const struct cluster_member *member) {
     const struct vital *vital = vitals_of(&c->vitals, member->number);
-    double now = clock_seconds();
+    double now = c->stepped;
     return vital && vital->closed > 0 && now - vital->closed > CONTROLLER_LEASE / 1000.0 &&
            now > vital->leased;
 }

@@ -177,8 +177,19 @@ static int begin_anew(struct controller *c, const char *resume, struct error *er
 
 // --- a run that was there ---------------------------------------------------------------------
 
+// Whoever is waited for has all of that time again.
+static void wait_anew(struct controller *c, double now) {
+    for (size_t i = 0; i < c->cluster->part_count; i++)
+        c->progress.parts[i].missing = 0;
+    c->lost_since = c->lost_since > 0 ? now : 0;
+    c->gap_since = c->gap_since > 0 ? now : 0;
+    if (c->cluster->stage == CLUSTER_STOPPING)
+        c->stage_began = now;
+}
+
 void controller_hear_all(struct controller *c) {
     double now = clock_seconds();
+    wait_anew(c, now);
     for (size_t i = 0; i < c->cluster->member_count; i++)
         if (!c->cluster->members[i].gone)
             vitals_heard(&c->vitals, c->cluster->members[i].number, now);

@@ -25,7 +25,7 @@ static const double settling = 2 * CONTROLLER_LEASE / 1000.0;
 // a stale primary.
 static bool has_lease(const struct controller *c, uint32_t server) {
     const struct vital *vital = vitals_of(&c->vitals, server);
-    double now = clock_seconds();
+    double now = c->stepped;
     return now < c->inherited + lease || now < c->asked_again || (vital && now < vital->leased);
 }
 

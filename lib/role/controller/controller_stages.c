@@ -379,7 +379,7 @@ static int stay_stopping(struct controller *c) {
     controller_answer_saves(&c->saves, NULL, "the run ends");
     for (size_t i = 0; i < c->cluster->member_count; i++)
         empty &= has_left(c, &c->cluster->members[i]);
-    bool late = clock_seconds() > c->stage_began + GRACE;
+    bool late = c->stepped > c->stage_began + GRACE;
     c->all_left = empty || late;
     return STATUS_OK;
 }

@@ -4,7 +4,6 @@
 // workers share steps (hardsync, softsync) a step that is lost would be waited for.
 #include <stdlib.h>
 
-#include "core/clock.h"
 #include "core/mem.h"
 #include "role/controller/controller_internal.h"
 
@@ -42,7 +41,7 @@ static bool all_can_return(const struct controller *c) {
 }
 
 bool controller_waits_for_store(struct controller *c, const struct cluster_member *lost) {
-    double now = clock_seconds();
+    double now = c->stepped;
     char name[128];
     if (!all_can_return(c))
         return false;
