@@ -19,7 +19,7 @@
 #include "role/request_queue.h"
 
 // Seconds for which a leader that takes a higher ballot is still believed to lead, and for which a
-// proposal waits for one that leads no more.
+// proposal waits for it.
 static const double between_ballots = 1;
 
 struct quorum {
@@ -165,10 +165,17 @@ static int look_at_proposal(struct quorum *quorum, uint64_t version, const char 
     return STATUS_OK;
 }
 
+// A leader that takes a higher ballot can propose when it has it.
+static bool is_between_ballots(const struct quorum *quorum) {
+    return !quorum->failed.status && stands_to_lead(quorum) &&
+           !paxos_ready(record_paxos(quorum->record)) &&
+           clock_seconds() <= quorum->led + between_ballots;
+}
+
 // Has it sent to the others; they must have it before the version is agreed on. Another may have
 // led for a moment, and what it had agreed on must not be forgotten: "each state is made from its
-// predecessor".
-static int begin_proposal(struct quorum *quorum, const char *text, uint64_t *version,
+// predecessor". *begun stays false where the leader is between ballots.
+static int begin_proposal(struct quorum *quorum, const char *text, uint64_t *version, bool *begun,
                           struct error *err) {
     struct paxos_output output;
     pthread_mutex_lock(&quorum->lock);
@@ -177,26 +184,31 @@ static int begin_proposal(struct quorum *quorum, const char *text, uint64_t *ver
         *err = quorum->failed;
     if (!status && paxos_record(record_paxos(quorum->record)).state.version != quorum->told)
         status = leads_no_more(err);
-    if (!status)
+    *begun = !status && !is_between_ballots(quorum);
+    if (*begun)
         status = record_propose(quorum->record, text, &output, err);
-    if (!status || status == STATUS_IO || status == STATUS_CANTCREATE)
+    if (*begun && (!status || status == STATUS_IO || status == STATUS_CANTCREATE))
         end_step(quorum, status, err);
     *version = paxos_record(record_paxos(quorum->record)).state.version;
     pthread_mutex_unlock(&quorum->lock);
+    if (*begun)
+        gate_open(&quorum->work);
     return status;
 }
 
 static int propose_to_others(struct quorum *quorum, const char *text, struct error *err) {
     uint64_t version;
-    bool over = false;
-    int status = begin_proposal(quorum, text, &version, err);
-    gate_open(&quorum->work);
+    bool begun = false, over = false;
+    int status = STATUS_OK;
     while (!status && !over) {
         uint32_t seen = gate_look(&quorum->changed);
+        if (!begun)
+            status = begin_proposal(quorum, text, &version, &begun, err);
         pthread_mutex_lock(&quorum->lock);
-        status = look_at_proposal(quorum, version, text, &over, err);
+        if (begun && !status)
+            status = look_at_proposal(quorum, version, text, &over, err);
         pthread_mutex_unlock(&quorum->lock);
-        if (!over)
+        if (!status && !over)
             gate_wait(&quorum->changed, seen, between_ballots);
     }
     return status;

@@ -65,7 +65,8 @@ bool quorum_lacks_record(struct quorum *quorum);
 // NULL: none, or memory is out.
 char *quorum_state(struct quorum *quorum, uint64_t *version);
 // Has a state agreed on, when this controller leads: STATUS_UNAVAILABLE when it does so no more,
-// and the state may or may not be agreed on; else as record_propose.
+// and the state may or may not be agreed on; else as record_propose. While it takes a higher ballot
+// the state waits for that.
 struct agreement quorum_agreement(struct quorum *quorum);
 
 // What another controller must say in its hello: a hash of who they are.
