@@ -14,6 +14,7 @@
 enum {
     PATIENCE = 5000, // milliseconds for a dial, and for each round of controllers
     AGAIN = 50,      // milliseconds between these
+    LATER = 1000,    // milliseconds, the most that an answer may want
 };
 
 static int check_answer(struct kept *answer, uint16_t wanted, const char *address,
@@ -45,11 +46,22 @@ static void await_end(int process) {
         poll(&end, 1, PATIENCE);
 }
 
-// *again: who was welcomed and has no answer yet can still lose its place to other callers, and
-// what does not lead knows nothing.
+// Whether this is no answer yet: what does not lead knows nothing, and what ends or leads no more
+// puts off. *later: milliseconds after which it wants to be asked again; 0: it does not say.
+static bool is_put_off(const struct kept *answer, uint32_t *later) {
+    const struct proto_refused *refused = &answer->message.refused;
+    if (answer->type != PROTO_TYPE_REFUSED)
+        return false;
+    if (refused->code == PROTO_REFUSAL_BUSY || refused->code == PROTO_REFUSAL_NOT_READY)
+        *later = refused->detail < LATER ? (uint32_t)refused->detail : LATER;
+    return *later > 0 || refused->code == PROTO_REFUSAL_NOT_LEADER;
+}
+
+// *again: who was welcomed and has no answer yet can still lose its place to other callers, or is
+// put off. *later: as above.
 static int call_once(const char *address, uint32_t patience, const struct link_options *options,
                      struct link_request *request, struct kept **answer, bool *again,
-                     struct error *err) {
+                     uint32_t *later, struct error *err) {
     const struct proto_hello hello = {.role = PROTO_ROLE_ADMINISTRATOR, .name = proto_text("ctl")};
     struct proto_welcome welcome;
     struct link *link;
@@ -59,9 +71,7 @@ static int call_once(const char *address, uint32_t patience, const struct link_o
         return status == STATUS_UNAVAILABLE ? error_context(err, "controller") : status;
     int process = process_that_ends(link, request->type, &welcome);
     status = link_call_kept(link, request, answer, err);
-    *again = status ? link_hung_up(link)
-                    : (*answer)->type == PROTO_TYPE_REFUSED &&
-                          (*answer)->message.refused.code == PROTO_REFUSAL_NOT_LEADER;
+    *again = status ? link_hung_up(link) : is_put_off(*answer, later);
     if (!status && (*answer)->type == PROTO_TYPE_DONE)
         await_end(process);
     if (process >= 0)
@@ -76,6 +86,7 @@ struct errand {
     struct link_request request;
     uint16_t wanted;
     uint32_t turn, count; // how many were asked; how many controllers there are
+    uint32_t later;       // milliseconds after which the last one wants to be asked again; 0
 };
 
 // Milliseconds for the next one. It may stand still with its sockets open, as a machine that hangs
@@ -89,10 +100,12 @@ static int ask_next(struct errand *errand, struct kept **answer, bool *again, st
     char address[PROTO_ADDRESS_MAX];
     struct link_request request = errand->request;
     *again = false;
+    errand->later = 0;
     int status = ready_find(errand->text, errand->turn, address, &errand->count, err);
     if (status)
         return status;
-    status = call_once(address, patience_of(errand), errand->options, &request, answer, again, err);
+    status = call_once(address, patience_of(errand), errand->options, &request, answer, again,
+                       &errand->later, err);
     errand->turn++;
     *again |= status == STATUS_UNAVAILABLE && errand->count > 1;
     if (!status && (status = check_answer(*answer, errand->wanted, address, err)))
@@ -117,8 +130,8 @@ static int ask_in_turn(struct errand *errand, struct kept **answer, struct error
         if (status != STATUS_NOINPUT || !last.status)
             last = why;
         again &= clock_seconds() < begun + time_for(errand);
-        if (again && errand->turn % errand->count == 0)
-            usleep(AGAIN * 1000);
+        if (again && (errand->later || errand->turn % errand->count == 0))
+            usleep((errand->later ? errand->later : AGAIN) * 1000);
     }
     if (err)
         *err = last;

@@ -15,7 +15,8 @@ struct liar {
     _Atomic uint16_t type; // of the requests that are answered falsely; 0: none
     uint16_t answer;       // the type of the false answers
     const void *message;
-    struct gate gate; // opened with each line that a member says
+    _Atomic int put_off; // so many of these requests are put off before
+    struct gate gate;    // opened with each line that a member says
     char said[ERROR_TEXT];
     _Atomic bool told;
 };
@@ -30,7 +31,10 @@ static enum proto_refusal liar_hello(void *context, struct link *link,
 static void liar_request(void *context, struct link *link, uint64_t request, uint16_t type,
                          const union proto_message *message, struct buffer *payload) {
     struct liar *liar = context;
-    if (type == atomic_load(&liar->type))
+    if (type == atomic_load(&liar->type) && atomic_load(&liar->put_off) > 0) {
+        atomic_fetch_sub(&liar->put_off, 1);
+        link_refuse(link, request, PROTO_REFUSAL_BUSY, 10, "another leads");
+    } else if (type == atomic_load(&liar->type))
         link_answer(link, request, liar->answer, liar->message, NULL, NULL);
     else
         controller_request(&liar->honest, link, request, type, message, payload);
@@ -234,6 +238,18 @@ static void test_administration(struct tap *tap) {
             CHECK_INT(tap, run_errand(&liar, &errands[i], &err), STATUS_UNAVAILABLE);
             if (!strstr(err.text, liar.address) || !strstr(err.text, "not now"))
                 FAIL(tap, "%s", err.text);
+            liar_close(&liar);
+        }
+    });
+    TEST(tap, "who is told when to ask again does, until there is an answer", {
+        static const struct proto_status status = {.epoch = 1};
+        static const struct proto_saved saved = {.path = {"run", 3}};
+        const void *const answers[ERRANDS] = {&status, NULL, &saved, NULL};
+        for (int i = 0; i < ERRANDS; i++) {
+            liar_open(tap, &liar, errands[i].type, errands[i].wanted, answers[i]);
+            atomic_store(&liar.put_off, 3);
+            CHECK_INT(tap, run_errand(&liar, &errands[i], &err), STATUS_OK);
+            CHECK_INT(tap, atomic_load(&liar.put_off), 0);
             liar_close(&liar);
         }
     });

@@ -550,10 +550,16 @@ static void remember_end(struct controller *c, bool *over) {
     controller_say(c, "warning: %s", err.text);
 }
 
-static void close_controller(struct controller *c, const char *why) {
-    controller_answer_saves(&c->saving, NULL, why);
-    controller_answer_saves(&c->saves, NULL, why);
-    controller_drop_proposals(c);
+// Who asked for a checkpoint asks the next one that leads, where there is one.
+static void close_controller(struct controller *c, bool unseated) {
+    struct queued_request **const saves[] = {&c->saving, &c->saves};
+    for (int i = 0; i < 2; i++) {
+        if (unseated)
+            controller_put_off_all(saves[i]);
+        else
+            controller_answer_saves(saves[i], NULL, "the run ends");
+    }
+    controller_put_off_all(&c->proposals);
     metrics_close(c->metrics);
     agreed_close(&c->agreed);
     progress_free(&c->progress);
@@ -584,6 +590,6 @@ int controller_lead(struct doors *doors, bool *over, struct error *err) {
     end_jobs(&c);
     if (ran)
         remember_end(&c, over);
-    close_controller(&c, unseated ? "another controller leads" : "the run ends");
+    close_controller(&c, unseated);
     return status;
 }

@@ -781,6 +781,14 @@ void controller_put_off(const struct queued_request *queued) {
                 "this controller ends, or leads no more");
 }
 
+void controller_put_off_all(struct queued_request **waiting) {
+    for (struct queued_request *queued; (queued = *waiting);) {
+        *waiting = queued->next;
+        controller_put_off(queued);
+        queued_request_free(queued);
+    }
+}
+
 int controller_answer(struct controller *c, struct queued_request *queued, struct error *err) {
     int status = STATUS_OK;
     if (!queued->message)

@@ -110,8 +110,6 @@ void controller_hear_all(struct controller *c);
 // All buckets, unless the asker knows them, and a lease for a parameter server (NULL: others).
 void controller_places(struct controller *c, const struct cluster_member *server, uint64_t known,
                        struct proto_places *places);
-// At the end, or when it leads no more: who made them makes them again.
-void controller_drop_proposals(struct controller *c);
 // Whether the run can go on without this parameter server: others that are heard have its buckets.
 int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err);
 // Whether some buckets are on servers that are gone.
@@ -239,6 +237,8 @@ struct proto_member *controller_status(const struct controller *c, struct proto_
 // A request that was not carried out, since this controller ends or leads no more: who asked is
 // told to ask again, and finds out. (Nobody closes the links of one that stands by.)
 void controller_put_off(const struct queued_request *queued);
+// The same for a list of such requests, which is empty then.
+void controller_put_off_all(struct queued_request **waiting);
 // Answers one request, and takes over the queued. An error is the controller's end: it could not
 // write its state.
 int controller_answer(struct controller *c, struct queued_request *queued, struct error *err);

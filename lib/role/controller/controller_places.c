@@ -139,14 +139,6 @@ static int answer_proposals(struct controller *c, struct error *err) {
     return status;
 }
 
-void controller_drop_proposals(struct controller *c) {
-    for (struct queued_request *queued; (queued = c->proposals);) {
-        c->proposals = queued->next;
-        controller_put_off(queued);
-        queued_request_free(queued);
-    }
-}
-
 // --- servers that come and go -------------------------------------------------------------------
 
 int controller_may_lose(const struct controller *c, uint32_t server, bool *may, struct error *err) {
