@@ -32,7 +32,7 @@ static int check_answer(struct kept *answer, uint16_t wanted, const char *addres
                      (int)refused->text.length, refused->text.at);
 }
 
-// A process that trains alone answers a stop last of all, and ends. A controller answers at once.
+// A process that trains alone answers a stop last of all, and ends. A controller answers before.
 static int process_that_ends(const struct link *link, uint16_t type,
                              const struct proto_welcome *welcome) {
     uint64_t process = link_process(link);

@@ -221,6 +221,28 @@ start_unit() {
     ! grep "worker.*vanished" c?.log
 }
 
+down_or_over() {
+    adam-ctl down run || ! kill -0 "${controllers[$(<leads)]}"
+}
+
+@test "adam-ctl down is answered when the others have agreed on the end, and not before" {
+    start_controllers --set epochs=4000
+    start_members
+    wait_for beyond 0
+    wait_for standbys 2
+    wait_for one_leads
+    local others=() id
+    for id in 1 2 3; do
+        if [ "$id" != "$(<leads)" ]; then others+=("${controllers[id]}"); fi
+    done
+    kill -STOP "${others[@]}"
+    run_status 69 adam-ctl down "ipc://$PWD/c$(<leads)"
+    kill -CONT "${others[@]}"
+    wait_for down_or_over # it may have been agreed on all the same
+    end_controllers 75
+    [ -e run/latest ]
+}
+
 @test "one that is told to stop while it stands by leaves the others to go on" {
     start_controllers --set epochs=4000
     start_members

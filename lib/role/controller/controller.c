@@ -481,6 +481,7 @@ static int controller_step(struct controller *c, struct error *err) {
         status = controller_place(c, err);
     if (!status)
         status = look_for_wishes(c, err);
+    controller_answer_stops(c);
     if (!status)
         status = check_silence(c, err);
     if (!status)
@@ -559,6 +560,7 @@ static void close_controller(struct controller *c, bool unseated) {
         else
             controller_answer_saves(saves[i], NULL, "the run ends");
     }
+    controller_put_off_all(&c->stops);
     controller_put_off_all(&c->proposals);
     metrics_close(c->metrics);
     agreed_close(&c->agreed);

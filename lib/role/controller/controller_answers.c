@@ -648,12 +648,27 @@ static int take_save(struct controller *c, struct queued_request *queued) {
     return STATUS_OK;
 }
 
-static int answer_stop(struct controller *c, struct queued_request *queued) {
+static int take_stop(struct controller *c, struct queued_request *queued) {
     if (queued->message->message.stop.save)
         c->stop_wanted = true;
     else
         c->stop_now = true;
-    return answer_done(queued);
+    queued->next = c->stops;
+    c->stops = queued;
+    return STATUS_OK;
+}
+
+void controller_answer_stops(struct controller *c) {
+    for (struct queued_request **at = &c->stops, *queued; (queued = *at);) {
+        bool saves = queued->message->message.stop.save;
+        if (c->cluster->stage < (saves ? CLUSTER_DRAINING : CLUSTER_STOPPING)) {
+            at = &queued->next;
+            continue;
+        }
+        *at = queued->next;
+        answer_done(queued);
+        queued_request_free(queued);
+    }
 }
 
 static int answer_drain(struct controller *c, struct queued_request *queued, struct error *err) {
@@ -799,12 +814,12 @@ int controller_answer(struct controller *c, struct queued_request *queued, struc
         refuse_request(queued, PROTO_REFUSAL_WRONG_ROLE, "only an administrator may");
     else if (queued->type == PROTO_TYPE_SAVE)
         return take_save(c, queued);
+    else if (queued->type == PROTO_TYPE_STOP)
+        return take_stop(c, queued);
     else if (queued->type == PROTO_TYPE_PROPOSE)
         return take_proposals(c, queued);
     else if (queued->type == PROTO_TYPE_SET)
         status = answer_set(c, queued, err);
-    else if (queued->type == PROTO_TYPE_STOP)
-        status = answer_stop(c, queued);
     else
         status = answer_one(c, queued, err);
     if (status)

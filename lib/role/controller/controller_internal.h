@@ -52,6 +52,7 @@ struct controller {
     char diverging[128];              // the member that first reported that it `diverged`
     uint64_t impostors;               // requests with the session of another member
     struct queued_request *proposals; // of parameter servers
+    struct queued_request *stops;     // to be answered when the end is agreed on
     struct queued_request *saves,
         *saving;         // requests for the next checkpoint, and for the one under way
     double asked_again;  // clock_seconds; until then servers may not have asked for leases
@@ -96,6 +97,8 @@ void controller_look_for_waits(struct controller *c);
 int controller_take_result(struct controller *c, struct error *err);
 // Does what is due in this stage, and enters the next when it is over.
 int controller_stay(struct controller *c, struct error *err);
+// Answers those who asked for the end of the run, once that is agreed on.
+void controller_answer_stops(struct controller *c);
 // Answers requests for a checkpoint: with the result, or with a refusal and `why`.
 void controller_answer_saves(struct queued_request **waiting,
                              const struct checkpointer_result *result, const char *why);
