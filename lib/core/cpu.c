@@ -6,10 +6,11 @@
 #endif
 #include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "core/cgroup.h"
 
 static const char *const level_names[] = {"ref",      "neon",   "avx2",
                                           "avx2vnni", "avx512", "avx512vnni"};
@@ -115,40 +116,15 @@ void cpu_leave_arithmetic(unsigned before) {
 #endif
 }
 
-// Whole processors that the cgroup grants (cgroup v2 cpu.max: "quota period").
-static int cgroup_limit(void) {
-    long quota, period;
-    int limit = 0;
-    FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%ld %ld", &quota, &period) == 2 && quota > 0 && period > 0)
-        limit = (int)((quota + period - 1) / period);
-    fclose(f);
-    return limit;
-}
-
 int cpu_count(void) {
     cpu_set_t set;
     int n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    int limit = cgroup_limit();
-    return limit > 0 && limit < n ? limit : n;
-}
-
-// In bytes; 0 when there is no limit (cgroup v2 memory.max: a number, or "max").
-static uint64_t cgroup_memory(void) {
-    unsigned long long limit = 0;
-    FILE *f = fopen("/sys/fs/cgroup/memory.max", "re");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%llu", &limit) != 1)
-        limit = 0;
-    fclose(f);
-    return limit;
+    int limit = cgroup_limits("").processors;
+    return limit < n ? limit : n;
 }
 
 uint64_t cpu_memory(void) {
     uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    uint64_t limit = cgroup_memory();
-    return limit > 0 && limit < memory ? limit : memory;
+    uint64_t limit = cgroup_limits("").memory;
+    return limit < memory ? limit : memory;
 }

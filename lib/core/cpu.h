@@ -34,9 +34,9 @@ void cpu_flush_subnormals(void);
 unsigned cpu_enter_arithmetic(void);
 void cpu_leave_arithmetic(unsigned before);
 
-// Processors this process may run on (its affinity mask and its cgroup's quota).
+// Processors this process may run on (its affinity mask and its control groups' quota), at least 1.
 int cpu_count(void);
-// Bytes of memory that this process may use (the machine's, or its cgroup's limit).
+// Bytes of memory that this process may use (the machine's, or the limit of its control groups).
 uint64_t cpu_memory(void);
 
 #endif

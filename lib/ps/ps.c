@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
+#include "core/cpu.h"
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/node.h"
@@ -169,8 +169,7 @@ static bool set_rules(struct ps *ps, const struct optimizer *optimizer,
 }
 
 static int threads_of(const struct ps_options *options) {
-    long processors = sysconf(_SC_NPROCESSORS_ONLN);
-    return options->threads > 0 ? options->threads : processors > 0 ? (int)processors : 1;
+    return options->threads > 0 ? options->threads : cpu_count();
 }
 
 int ps_open(struct ps **out, const struct ps_options *options, struct error *err) {

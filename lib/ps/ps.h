@@ -138,7 +138,7 @@ struct ps_options { // model and kernels outlive the server
     struct optimizer optimizer;
     uint64_t since; // the version that shards had when their state was zeros
     struct protocol protocol;
-    int threads; // that apply updates; 0: as many as there are processors
+    int threads; // that apply updates; 0: as cpu_count says
     struct ps_copies copies;
     bool replicates; // ps_settings
     // ack = durable: shards without copies elsewhere, too, are told of and staged as those that

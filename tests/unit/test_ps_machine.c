@@ -21,6 +21,7 @@ int main(void) {
 #include "../helper/heap.h"
 #include "../helper/ps_stand.h"
 #include "../helper/tap.h"
+#include "core/cpu.h"
 #include "core/error.h"
 #include "core/node.h"
 
@@ -196,8 +197,7 @@ static void test_threads(struct tap *tap) {
         for (int i = 0; i < 3; i++) {
             machine_is(1);
             if (stand_open_with(&stand, tap, async, 1, asked[i]))
-                CHECK_INT(tap, machine.threads,
-                          asked[i] ? asked[i] : sysconf(_SC_NPROCESSORS_ONLN));
+                CHECK_INT(tap, machine.threads, asked[i] ? asked[i] : cpu_count());
             stand_close(&stand);
         }
     });
