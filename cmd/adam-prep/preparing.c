@@ -67,7 +67,7 @@ static int prepare(struct session *s, const char *const *paths, size_t count, in
         .shuffle = o->shuffle,
         .memory = o->memory,
         .bare = o->codec && !strcmp(o->codec, "raw"),
-        .outputs = {o->output, &s->split, sink_of(o), o->max_count},
+        .outputs = {o->output, &s->split, sink_of(o), o->max_count, o->reject},
         .classes = o->classes ? &s->classes : NULL,
         .stop_on_error = !strcmp(o->on_error, "stop"),
         .threads = (int)o->threads,

@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/grow.h"
 #include "core/mem.h"
+#include "sample/keyset.h"
 #include "store/output.h"
 
 struct split_sink {
@@ -19,7 +20,22 @@ struct outputs {
     struct outputs_options options;
     const struct classes *classes;
     struct split_sink parts[SPLIT_PARTS];
+    struct keyset places; // of all files so far, by output_place
 };
+
+// That no file of this command, of whatever shard or part, has the place of another.
+static int claim_place(struct outputs *o, const char *path, struct error *err) {
+    char *place = output_place(path);
+    bool again = false;
+    int status = place ? keyset_add(&o->places, place, &again, err) : error_nomem(err);
+    free(place);
+    return status || !again
+               ? status
+               : error_set(err, STATUS_USAGE,
+                           "two outputs of this command have the name %s; other names of the "
+                           "parts, -o with {split}, or --labels-out part them",
+                           path);
+}
 
 // The end of the place for a shard's number, "%d" or "%06d", that begins at `percent`; NULL when
 // it is none.
@@ -66,36 +82,32 @@ static int sink_name(char **out, const struct outputs *o, int part, const char *
     return *out ? STATUS_OK : error_nomem(err);
 }
 
-static int open_part_sink(struct outputs *o, int part, struct error *err) {
+static int open_named_sink(struct outputs *o, int part, const char *path, const char *labels,
+                           struct error *err) {
     struct sink_options options = o->options.sink;
+    const char *names[2];
+    options.labels_out = labels;
+    int status = claim_place(o, path, err);
+    if (!status && labels)
+        status = claim_place(o, labels, err);
+    if (!status)
+        status = sink_open(&o->parts[part].sink, path, &options, o->classes, err);
+    if (status || labels)
+        return status;
+    sink_names(o->parts[part].sink, names);
+    return names[1] ? claim_place(o, names[1], err) : STATUS_OK;
+}
+
+static int open_part_sink(struct outputs *o, int part, struct error *err) {
     char *path, *labels = NULL;
     int status = sink_name(&path, o, part, o->options.path, err);
     if (!status)
         status = sink_name(&labels, o, part, o->options.sink.labels_out, err);
-    options.labels_out = labels;
     if (!status)
-        status = sink_open(&o->parts[part].sink, path, &options, o->classes, err);
+        status = open_named_sink(o, part, path, labels, err);
     free(path);
     free(labels);
     return status;
-}
-
-// That no two parts, or one and the labels of another, write the same file.
-static int check_names_differ(const struct outputs *o, struct error *err) {
-    const char *names[SPLIT_PARTS][2] = {{NULL}};
-    int parts = o->options.split->count;
-    for (int part = 0; part < parts; part++)
-        sink_names(o->parts[part].sink, names[part]);
-    for (int i = 0; i < 2 * parts; i++)
-        for (int j = 0; j < i; j++) {
-            const char *one = names[i / 2][i % 2], *other = names[j / 2][j % 2];
-            if (one && other && output_same(one, other))
-                return error_set(err, STATUS_USAGE,
-                                 "two outputs of this command have the name %s; other names of the "
-                                 "parts, -o with {split}, or --labels-out part them",
-                                 one);
-        }
-    return STATUS_OK;
 }
 
 // Each shard needs names of its own, so there must be a place for its number.
@@ -132,10 +144,10 @@ int outputs_open(struct outputs **out, const struct outputs_options *options,
     if (!o)
         return error_nomem(err);
     o->options = *options, o->classes = classes;
+    if (options->reject)
+        status = claim_place(o, options->reject, err);
     for (int part = 0; part < options->split->count && !status; part++)
         status = open_part_sink(o, part, err);
-    if (!status)
-        status = check_names_differ(o, err);
     if (status)
         outputs_abort(o);
     else
@@ -189,5 +201,6 @@ void outputs_abort(struct outputs *outputs) {
     for (int part = 0; part < SPLIT_PARTS; part++)
         if (outputs->parts[part].sink)
             sink_abort(outputs->parts[part].sink);
+    keyset_free(&outputs->places);
     free(outputs);
 }

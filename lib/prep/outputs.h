@@ -15,14 +15,17 @@ struct outputs_options {
     const struct split *split;
     struct sink_options sink; // labels_out names like path
     int64_t max_count;        // samples in a shard; 0: no shards
+    const char *reject;       // another file that the command writes; NULL: none
 };
 
 // Opens the first sink of every part, so that what cannot be created is known
-// at once. Everything pointed to outlives it. STATUS_USAGE, and as sink_open.
+// at once. Everything pointed to outlives it. STATUS_USAGE, also when two files
+// have one name, and as sink_open.
 int outputs_open(struct outputs **out, const struct outputs_options *options,
                  const struct classes *classes, struct error *err);
 
-// As sink_put and, where a shard is full, as sink_close and sink_open.
+// As sink_put and, where a shard is full, as sink_close and sink_open; STATUS_USAGE
+// when the next shard has the name of a file that was written before.
 int outputs_put(struct outputs *outputs, int part, const struct sample *sample, struct error *err);
 
 // The codec in which samples should come, or CODEC_NONE for pixels; and whether

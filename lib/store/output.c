@@ -119,6 +119,17 @@ bool output_same(const char *a, const char *b) {
            left.folder.st_ino == right.folder.st_ino;
 }
 
+char *output_place(const char *path) {
+    struct path_place of = path_place(path);
+    char *text = NULL;
+    if (!of.there)
+        return mem_string(path);
+    if (asprintf(&text, "%llx %llx %.*s", (unsigned long long)of.folder.st_dev,
+                 (unsigned long long)of.folder.st_ino, (int)of.length, of.name) < 0)
+        return NULL;
+    return text;
+}
+
 char *output_temporary(const char *path, unsigned n) {
     enum { MOST = 200 }; // of the name, so that ours is no longer than names may be
     char *name = NULL;

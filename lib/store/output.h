@@ -44,6 +44,9 @@ const char *output_name(const struct output *output);
 bool output_is_stream(const char *path);
 // Whether two paths, of files or folders that need not be there, name the same one.
 bool output_same(const char *a, const char *b);
+// A text that two paths have in common when output_same says so, to be freed with free(); NULL when
+// out of memory.
+char *output_place(const char *path);
 
 // Length of the part of `path` before .gz, .zst or .xz.
 size_t output_plain_length(const char *path);

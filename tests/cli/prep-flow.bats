@@ -134,6 +134,30 @@ END
     run_ok adam-prep d.arec --split labels=0.3 -o x.arec
 }
 
+@test "no shard has the place of another output of its command, even with --force" {
+    adam-prep draw 100 -q -o d.arec
+    mkdir here apart
+    adam-prep d.arec -q --max-count 5 -o apart/x-%d.npy --labels-out apart/labels-%d.npy
+    local options
+    while read -r options; do
+        run_status 2 adam-prep d.arec --force $options
+        [[ "$stderr" = *"two outputs of this command have the name "* ]]
+    done <<'END'
+--max-count 5 -o x-%d.npy --labels-out x-1%d.npy
+--max-count 5 -o y-1%d.npy --labels-out y-%d.npy
+--max-count 5 -o z-%d.npy --labels-out here/../z-1%d.npy
+--max-count 1 --split 1=0.3,11=0.3 -o part{split}%d.tar
+--max-count 5 -o t-%d.tar --reject t-3.tar
+END
+    cmp x-11.npy apart/labels-1.npy
+    cmp y-11.npy apart/x-1.npy
+    cmp z-11.npy apart/labels-1.npy
+    [ ! -s t-3.tar ]
+    # Names that have the number in common, but no output.
+    run_ok adam-prep d.arec --force --max-count 5 -o x-%02d.npy --labels-out x-1%02d.npy
+    run_ok adam-prep d.arec --force --max-count 5 -o x-%d.npy --labels-out x-%d0x.npy
+}
+
 @test "--shuffle with little memory writes the same bytes as in memory, and leaves no file" {
     mkdir tmp
     run_ok adam-prep draw 3000 --seed 3 --copies 2 --ops 'rotate 5' --shuffle -o memory.arec
