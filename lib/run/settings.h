@@ -87,7 +87,6 @@ struct settings {
 };
 
 #define SETTINGS_EMA_MOST 0.9999999 // below 1 also as a float
-enum { SETTINGS_EPOCHS = 10 };      // where nothing is said
 #define SETTINGS_BALANCED "auto"
 #define SETTINGS_EPSILON 1e-8 // of rules that have one, where nothing is said
 void settings_default(struct settings *settings);
@@ -167,6 +166,8 @@ void settings_go_on(struct settings *settings, const json_t *before, uint64_t cl
 void settings_fit(struct settings *settings, const struct settings *before,
                   const struct settings *given);
 
+// Epochs of a run over a data set, along which its schedule lies.
+int64_t settings_epochs(const struct settings *settings);
 // The learning rate before its schedule: as given, or the usual one of the rule.
 double settings_rate(const struct settings *settings);
 // The rule and the schedule that they describe. STATUS_USAGE.

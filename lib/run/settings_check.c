@@ -116,7 +116,7 @@ int settings_check(const struct settings *settings, struct error *err) {
     if (status == STATUS_OK)
         status = settings_optimizer(settings, &optimizer, err);
     if (status == STATUS_OK)
-        status = settings_schedule(settings, (double)settings->epochs, &schedule, err);
+        status = settings_schedule(settings, (double)settings_epochs(settings), &schedule, err);
     if (status == STATUS_OK)
         status = settings_checkpoint_every(settings, &epochs, &seconds, err);
     if (status == STATUS_OK)

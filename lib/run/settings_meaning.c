@@ -6,6 +6,8 @@
 #include "core/text.h"
 #include "run/settings_internal.h"
 
+enum { EPOCHS = 10 }; // where nothing is said
+
 // The last of rule_names (NULL) when there is no such rule.
 static enum rule rule_of(const struct settings *settings) {
     bool given = !isnan(settings->momentum);
@@ -25,6 +27,10 @@ int settings_holdout(const struct settings *settings, double *share, struct erro
         return STATUS_OK;
     return error_set(err, STATUS_USAGE, "--test %s: is not auto=SHARE with a share between 0 and 1",
                      test);
+}
+
+int64_t settings_epochs(const struct settings *settings) {
+    return settings->epochs > 0 ? settings->epochs : EPOCHS;
 }
 
 double settings_rate(const struct settings *settings) {

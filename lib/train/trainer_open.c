@@ -32,7 +32,7 @@ static void set_batch_range(struct trainer *trainer) {
         trainer->last = UINT64_MAX;
     } else {
         trainer->pace.samples = dataset_count(trainer->feed->train);
-        trainer->epochs = settings->epochs > 0 ? (uint64_t)settings->epochs : SETTINGS_EPOCHS;
+        trainer->epochs = (uint64_t)settings_epochs(settings);
         trainer->number = pace_number(&trainer->pace, checkpoint->epoch);
         trainer->last = trainer->epochs * pace_per_epoch(&trainer->pace);
     }

@@ -277,3 +277,18 @@ heard_again() {
     [ -e run/best/manifest.json ]
     is_true '.run.best.worse >= 3' <run/latest/manifest.json
 }
+
+# Workers' rates fall along half a cosine from $1 to $2 in $3 epochs.
+follow_cosine() {
+    jq -s --argjson from "$1" --argjson to "$2" --argjson epochs "$3" \
+        'map(select(.role == "worker" and .event == "train"))
+         | length > 0 and all(.[]; ($to + ($from - $to) * (1 + (3.14159265 * .epoch / $epochs | cos)) / 2
+                                    - .rate | fabs) < 0.005)' run/metrics.jsonl | is_true .
+}
+
+@test "a schedule that lasts as long as the run ends with its tenth epoch where nothing is said" {
+    sed -i '/epochs/d' run.conf
+    run_ok adam-ctl up run.conf --workers 1 --set schedule=cosine --set metrics-every=0.1
+    is_true '.epoch == 10' <run/DONE
+    follow_cosine 0.05 0 10
+}

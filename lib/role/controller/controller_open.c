@@ -89,7 +89,7 @@ int controller_check_file(const struct run_file *file, struct error *err) {
 // The last epoch of a run may be one that it has trained already.
 static void say_if_trained(const struct controller *c, const struct settings *settings,
                            const json_t *manifest) {
-    long long epochs = settings->epochs > 0 ? (long long)settings->epochs : SETTINGS_EPOCHS;
+    long long epochs = (long long)settings_epochs(settings);
     char text[96];
     if (json_number_value(json_object_get(manifest, "epoch")) < (double)epochs)
         return;

@@ -37,7 +37,7 @@ double controller_epoch(const struct controller *c) {
 }
 
 double controller_epochs(const struct controller *c) {
-    return c->settings.epochs > 0 ? (double)c->settings.epochs : SETTINGS_EPOCHS;
+    return (double)settings_epochs(&c->settings);
 }
 
 bool controller_is_finished(const struct controller *c) {

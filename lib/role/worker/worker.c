@@ -174,7 +174,8 @@ static int read_settings(struct worker *worker, const struct kept *run, struct e
     if (!status)
         status = settings_protocol(&settings, &worker->protocol, &worker->push, err);
     if (!status)
-        status = settings_schedule(&settings, (double)settings.epochs, &worker->schedule, err);
+        status = settings_schedule(&settings, (double)settings_epochs(&settings), &worker->schedule,
+                                   err);
     if (status) {
         free(text);
         return error_context(err, "settings of the run");
