@@ -60,6 +60,7 @@ static const struct row {
     ROW("init-from", TEXT, init_from, PATH, 0, 0),
     ROW("class-weights", TEXT, class_weights, PATH, 0, 0),
     ROW("epochs", COUNT, epochs, SOME, 0, 1e9),
+    ROW("last-epoch", COUNT, last_epoch, MANY | OWN, 0, 1e9),
     ROW("batch", COUNT, batch, 0, 1, 1e6),
     ROW("sync", FLAG, sync, ALONE, 0, 0),
     CHOICE("home", home, ALONE, home_names),

@@ -34,8 +34,9 @@ struct settings {
     // model's.
     const char *class_weights;
 
-    int64_t epochs; // 0: 10, or 1 from standard input
-    int64_t batch;  // samples of a mini-batch
+    int64_t epochs;     // 0: 10, or 1 from standard input
+    int64_t last_epoch; // with which patience ends a run of many; 0: none; no one's choice
+    int64_t batch;      // samples of a mini-batch
     bool sync;
     const char *home;      // of home_names; NULL: the fastest
     int64_t partitions;    // of the model (model/cut.h), each with a thread; 1: it is not cut
@@ -166,8 +167,10 @@ void settings_go_on(struct settings *settings, const json_t *before, uint64_t cl
 void settings_fit(struct settings *settings, const struct settings *before,
                   const struct settings *given);
 
-// Epochs of a run over a data set, along which its schedule lies.
+// Epochs of a run over a data set, along which its schedule lies; and those after which it ends,
+// which are no more.
 int64_t settings_epochs(const struct settings *settings);
+int64_t settings_last_epoch(const struct settings *settings);
 // The learning rate before its schedule: as given, or the usual one of the rule.
 double settings_rate(const struct settings *settings);
 // The rule and the schedule that they describe. STATUS_USAGE.

@@ -33,6 +33,11 @@ int64_t settings_epochs(const struct settings *settings) {
     return settings->epochs > 0 ? settings->epochs : EPOCHS;
 }
 
+int64_t settings_last_epoch(const struct settings *settings) {
+    int64_t epochs = settings_epochs(settings), last = settings->last_epoch;
+    return last > 0 && last < epochs ? last : epochs;
+}
+
 double settings_rate(const struct settings *settings) {
     enum rule rule = rule_of(settings);
     return !isnan(settings->rate) ? settings->rate

@@ -109,14 +109,14 @@ same() { # STATUS CHECK TEXT OPTION...
     local set kind
     printf '%s\n' 'model = small.net' 'data = digits.arec' >untested.conf
     for kind in "up -q" doctor "controller --out run"; do
-        for set in epochs=0 state-since=5000 in-flight=4; do
+        for set in epochs=0 state-since=5000 last-epoch=5 in-flight=4; do
             run_status 2 adam-ctl $kind run.conf --set $set
             grep -q "${set%=*}" <<<"$stderr$output$(cat run/log/controller.log 2>/dev/null)"
         done
         run_status 2 adam-ctl $kind untested.conf --set patience=2
         grep -q 'patience=2 needs tests' <<<"$stderr$output$(cat untested/log/controller.log 2>/dev/null)"
     done
-    for set in 'epochs = 0' 'state-since = 5000'; do
+    for set in 'epochs = 0' 'state-since = 5000' 'last-epoch = 5'; do
         printf '%s\n' "$set" 'model = small.net' 'data = digits.arec' >bad.conf
         run_status 65 adam-ctl up bad.conf
         [[ "$stderr" = *"bad.conf:1:"*"error: ${set%% *} is "* ]]

@@ -292,3 +292,11 @@ follow_cosine() {
     is_true '.epoch == 10' <run/DONE
     follow_cosine 0.05 0 10
 }
+
+@test "where patience ends the run the schedule goes on to where it went" {
+    run_ok adam-ctl up run.conf --workers 1 --set epochs=100000 --set schedule=cosine:0.05 --set rate=0 \
+        --set patience=3 --set metrics-every=0.1
+    is_true '.epoch < 1000 and .epoch == (.epoch | floor)' <run/DONE
+    is_true '.run.settings | .epochs == 100000 and .["last-epoch"] < 1000' <run/latest/manifest.json
+    follow_cosine 0 0.05 100000
+}

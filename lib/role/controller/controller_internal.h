@@ -215,7 +215,7 @@ double controller_idle(const struct controller *c);
 // Says it, and writes it to the metrics.
 void controller_look_for_idleness(struct controller *c);
 
-// Number of epochs to train.
+// Number of epochs to train: those of the settings, or fewer, where patience ends the run.
 double controller_epochs(const struct controller *c);
 // Epochs that are done, with the fraction of the present one, as the data servers reported. Once
 // the end of the run is agreed it never falls below what it was then, though they leave.

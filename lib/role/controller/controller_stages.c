@@ -37,7 +37,7 @@ double controller_epoch(const struct controller *c) {
 }
 
 double controller_epochs(const struct controller *c) {
-    return (double)settings_epochs(&c->settings);
+    return (double)settings_last_epoch(&c->settings);
 }
 
 bool controller_is_finished(const struct controller *c) {
@@ -213,7 +213,7 @@ static int end_without_progress(struct controller *c, const struct best *best, s
         return STATUS_OK;
     controller_say(c, "%d tests were not better than that of epoch %.4g: epoch %g is the last",
                    (int)best->worse, best->epoch, epochs);
-    snprintf(lines, sizeof lines, "epochs=%.0f\n", epochs);
+    snprintf(lines, sizeof lines, "last-epoch=%.0f\n", epochs);
     return controller_change(c, lines, err);
 }
 

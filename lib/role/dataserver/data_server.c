@@ -124,7 +124,7 @@ static int read_settings(struct data_server *server, const struct proto_run *run
 
 static struct lease_rules lease_rules_of(const struct settings *settings) {
     return (struct lease_rules){
-        .epochs = (uint64_t)settings_epochs(settings),
+        .epochs = (uint64_t)settings_last_epoch(settings),
         .epoch_end = settings->epoch_end,
         .least = lease_least,
     };

@@ -139,7 +139,7 @@ static void show_progress(struct worker *worker, const struct worker_report *now
     struct trainer_progress *progress = &worker->progress;
     const struct trainer_hooks *hooks = &worker->options.hooks;
     progress->epoch = epoch_of(worker);
-    progress->epochs = (double)settings_epochs(&worker->settings);
+    progress->epochs = (double)settings_last_epoch(&worker->settings);
     progress->samples = now->sums.samples;
     progress->rate = schedule_rate(&worker->schedule, progress->epoch);
     if (lately->samples > 0 && lately->seconds > 0) {
