@@ -113,9 +113,15 @@ static void forward_softmax(const struct pass *pass) {
 
 // --- outputs ----------------------------------------------------------------------------
 
+static void scratch_logistic(const struct layer *layer, int n, bool train, size_t *kept,
+                             size_t *brief) {
+    (void)train, (void)brief;
+    *kept = (size_t)n * shape_size(layer->out);
+}
+
 static void forward_logistic(const struct pass *pass) {
     memcpy(pass->y, pass->x[0], pass_outputs(pass) * sizeof *pass->y);
-    pass->kernels->acts[ACT_SIGMOID].forward(pass->y, pass_outputs(pass), 0);
+    pass_score(pass, pass->kept);
 }
 
 static void forward_linear(const struct pass *pass) {
@@ -139,7 +145,7 @@ static void backward_joined(const struct pass *pass) {
 JOINED(joined_softmax, "softmax", "the probabilities of some classes among all", .goal = GOAL_CLASS,
        .forward = forward_softmax);
 JOINED(joined_logistic, "logistic", "the probabilities of some classes, each on its own",
-       .goal = GOAL_CLASSES, .forward = forward_logistic);
+       .goal = GOAL_CLASSES, .scratch = scratch_logistic, .forward = forward_logistic);
 JOINED(joined_linear, "linear", "some numbers, as they are", .goal = GOAL_NUMBERS,
        .forward = forward_linear);
 

@@ -52,10 +52,15 @@ static void forward_softmax(const struct pass *pass) {
         pass->kernels->softmax(pass->y, pass->n, pass->layer->units);
 }
 
+static void scratch_logistic(const struct layer *layer, int n, bool train, size_t *kept,
+                             size_t *brief) {
+    affine_scratch(layer, n, train, kept, brief);
+    *kept = (size_t)n * (size_t)layer->units;
+}
+
 static void forward_logistic(const struct pass *pass) {
     if (add_up(pass))
-        pass->kernels->acts[ACT_SIGMOID].forward(pass->y,
-                                                 (size_t)pass->n * (size_t)pass->layer->units, 0);
+        pass_score(pass, pass->kept);
 }
 
 static void forward_linear(const struct pass *pass) {
@@ -96,7 +101,7 @@ const struct layer_type layer_logistic = {
     .shape = shape_output,
     .grain = affine_grain,
     .share = affine_share,
-    .scratch = affine_scratch,
+    .scratch = scratch_logistic,
     .forward = forward_logistic,
     .backward = affine_backward,
     .team_cut = affine_team_cut,

@@ -128,8 +128,11 @@ bool net_has_targets(const struct net *net);
 double net_target_loss(const struct net *net, const int32_t *labels);
 void net_target_error(struct net *net, const int32_t *labels, float scale);
 
-// The cross-entropy of a score whose target lies from 0 to 1.
-double net_score_loss(bool one_vs_all, float score, float target);
+// What net_term_loss takes of each output, in the order of the scores: these, or, one against all,
+// the sums that they are made of.
+const float *net_terms(const struct net *net);
+// The cross-entropy of an output whose target lies from 0 to 1.
+double net_term_loss(bool one_vs_all, float term, float target);
 
 // Whether the layer may be passed block by block where there are several: its weights
 // are prepared, and their gradient is added up, for each block anew.

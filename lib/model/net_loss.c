@@ -5,15 +5,17 @@
 
 #include "model/net_inside.h"
 
-// No probability is believed to be less than the smallest float, and none of the other kind less
-// than half of the step from 1 down to the next float: 1 stands for what is that near. What is no
-// number stays none.
+// No probability is believed to be less than the smallest float. What is no number stays none.
 #define LEAST 0x1p-126
-#define LEAST_OTHER 0x1p-25
 
-static double log_loss(float probability, double least) {
-    double believed = (double)probability < least ? least : (double)probability;
+static double log_loss(float probability) {
+    double believed = (double)probability < LEAST ? LEAST : (double)probability;
     return believed > 0 ? -log(believed) : NAN;
+}
+
+// -ln(1 - sigmoid(x)), whose digits the sigmoid does not have where it is next to 1.
+static double softplus(double x) {
+    return (x < 0 ? 0 : x) + log1p(exp(-fabs(x)));
 }
 
 // What the scores of a sample of one label are to be, and how much each counts.
@@ -84,22 +86,28 @@ static struct mixed_label label_of(const struct net *net, const int32_t *labels,
 
 // --- the loss ---------------------------------------------------------------------------
 
-// Where its target is 0 a score costs nothing, but for a one-vs-all output.
-double net_score_loss(bool one_vs_all, float score, float target) {
-    double loss = target > 0 ? (double)target * log_loss(score, LEAST) : 0;
-    return one_vs_all && target < 1 ? loss + (double)(1 - target) * log_loss(1 - score, LEAST_OTHER)
-                                    : loss;
+const float *net_terms(const struct net *net) {
+    bool one_vs_all = model_goal(net->model) == GOAL_CLASSES;
+    return one_vs_all ? net_output_node(net)->pass.kept : net_scores(net);
 }
 
-static double label_loss(const struct targets *t, const float *scores, int label) {
+// Where its target is 0 a score costs nothing, but for a one-vs-all output.
+double net_term_loss(bool one_vs_all, float term, float target) {
+    if (!one_vs_all)
+        return target > 0 ? (double)target * log_loss(term) : 0;
+    double loss = target > 0 ? (double)target * softplus(-(double)term) : 0;
+    return target < 1 ? loss + (double)(1 - target) * softplus((double)term) : loss;
+}
+
+static double label_loss(const struct targets *t, const float *terms, int label) {
     double loss = 0;
     if (label >= t->first && label < t->end)
         loss = (double)weight_of(t, label, label) *
-               net_score_loss(t->one_vs_all, scores[label - t->first], t->label);
+               net_term_loss(t->one_vs_all, terms[label - t->first], t->label);
     for (int c = t->first; (t->one_vs_all || t->others > 0) && c < t->end; c++)
         if (c != label)
             loss += (double)weight_of(t, c, label) *
-                    net_score_loss(t->one_vs_all, scores[c - t->first], t->others);
+                    net_term_loss(t->one_vs_all, terms[c - t->first], t->others);
     return loss;
 }
 
@@ -108,16 +116,16 @@ double net_loss(const struct net *net, const int32_t *labels) {
         return 0;
     if (net_has_targets(net))
         return net_target_loss(net, labels);
-    const float *scores = net_scores(net);
+    const float *terms = net_terms(net);
     const struct targets targets = targets_of(net);
     double loss = 0;
-    for (int i = 0; i < net->n; i++, scores += targets.end - targets.first) {
+    for (int i = 0; i < net->n; i++, terms += targets.end - targets.first) {
         struct mixed_label of = label_of(net, labels, i);
         if (!is_label(net, of.label))
             continue;
-        loss += (double)of.share * label_loss(&targets, scores, of.label);
+        loss += (double)of.share * label_loss(&targets, terms, of.label);
         if (of.share < 1)
-            loss += (double)(1 - of.share) * label_loss(&targets, scores, of.other);
+            loss += (double)(1 - of.share) * label_loss(&targets, terms, of.other);
     }
     return loss;
 }

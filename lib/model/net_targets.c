@@ -46,45 +46,43 @@ static struct cost number_cost(const struct layer *layer, float error) {
 }
 
 // Smoothed and weighted in training.
-static struct cost class_cost(const struct net *net, int c, float score, float target) {
+static struct cost class_cost(const struct net *net, int c, float score, float term, float target) {
     const struct layer *layer = model_output(net->model);
     bool trains = net->mode == NET_TRAIN;
     float weight = trains && layer->class_weights.at ? layer->class_weights.at[c] : 1;
     if (trains)
         target = target * (1 - layer->smoothing) + layer->smoothing / 2;
-    return (struct cost){(double)weight * net_score_loss(true, score, target),
+    return (struct cost){(double)weight * net_term_loss(true, term, target),
                          weight * (score - target)};
 }
 
-// Of score c of those that the net has.
-static struct cost cost_of(const struct net *net, const int32_t *labels, int i, int own,
-                           float score) {
+// Of output `own` of those that the net has.
+static struct cost cost_of(const struct net *net, const int32_t *labels, int i, int own) {
     const struct layer *layer = model_output(net->model);
+    size_t at = (size_t)i * (size_t)model_classes(net->model) + (size_t)own;
     int c = layer->region.c0 + own;
+    float score = net_scores(net)[at];
     float target = target_of(net, labels, i, c);
-    return layer->type->goal == GOAL_NUMBERS ? number_cost(layer, score - target)
-                                             : class_cost(net, c, score, target);
+    return layer->type->goal == GOAL_NUMBERS
+               ? number_cost(layer, score - target)
+               : class_cost(net, c, score, net_terms(net)[at], target);
 }
 
 // --- all of them --------------------------------------------------------------------------
 
 double net_target_loss(const struct net *net, const int32_t *labels) {
-    const float *scores = net_scores(net);
     int outputs = model_classes(net->model);
     double loss = 0;
-    for (int i = 0; i < net->n; i++, scores += outputs)
+    for (int i = 0; i < net->n; i++)
         for (int c = 0; c < outputs && counts(net, labels, i); c++)
-            loss += cost_of(net, labels, i, c, scores[c]).loss;
+            loss += cost_of(net, labels, i, c).loss;
     return loss;
 }
 
 void net_target_error(struct net *net, const int32_t *labels, float scale) {
-    const struct pass *pass = &net_output_node(net)->pass;
     int outputs = model_classes(net->model);
-    const float *score = pass->y;
-    float *error = pass->dy;
-    for (int i = 0; i < net->n; i++, score += outputs, error += outputs)
+    float *error = net_output_node(net)->pass.dy;
+    for (int i = 0; i < net->n; i++, error += outputs)
         for (int c = 0; c < outputs; c++)
-            error[c] =
-                counts(net, labels, i) ? scale * cost_of(net, labels, i, c, score[c]).slope : 0;
+            error[c] = counts(net, labels, i) ? scale * cost_of(net, labels, i, c).slope : 0;
 }

@@ -146,6 +146,12 @@ static void undo_scale(const struct pass *pass, size_t n) {
         pass->y[i] *= keep;
 }
 
+void pass_score(const struct pass *pass, float *kept) {
+    size_t n = pass_outputs(pass);
+    memcpy(kept, pass->y, n * sizeof *pass->y);
+    pass->kernels->acts[ACT_SIGMOID].forward(pass->y, n, 0);
+}
+
 void pass_meet(const struct pass *pass) {
     pass->team->meet(pass->team->self);
 }

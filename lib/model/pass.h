@@ -84,6 +84,9 @@ bool pass_offer(const struct pass *pass, const struct dense_errors *errors);
 void pass_activate(const struct pass *pass, float *kept);
 void pass_drop(const struct pass *pass, float *mask); // the dropout alone
 void pass_activate_back(const struct pass *pass, float *kept);
+// The scores, one against all, of the sums at y; `kept`, as large as y, has the sums afterwards, of
+// which the loss is reckoned.
+void pass_score(const struct pass *pass, float *kept);
 // Waits for the other threads of the team, which wait for this one.
 void pass_meet(const struct pass *pass);
 // layer_type.cut of layers whose passes may be of any rows.

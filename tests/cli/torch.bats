@@ -111,26 +111,28 @@ NET
     done
 }
 
-@test "an output that is sure and wrong costs what PyTorch says, but for what floats know of 1" {
+@test "an output that is sure and wrong costs what PyTorch says" {
     python - <<'MAKE'
 import numpy
 numpy.save('one.npy', numpy.ones((6, 1, 1, 2), numpy.float32))
 numpy.save('labels.npy', numpy.arange(6) % 3)
 MAKE
-    local bias
-    for bias in 9 15 18 24; do
+    local bias threads
+    for bias in 9 18 24 1000 -24 -1000; do
         printf 'input 2\nlogistic units=3 init=zero bias=%s\n' "$bias" >sure.net
-        adam-worker --model sure.net --data one.npy --labels labels.npy --epochs 1 --rate 0 \
-            --threads 1 --out "$bias" -q
-        adam-eval --model "$bias" --data one.npy --labels labels.npy --json -q >figures
-        python - "$bias" <<'CHECK'
+        for threads in "--threads 1" "--partitions 2"; do
+            adam-worker --model sure.net --data one.npy --labels labels.npy --epochs 1 --rate 0 \
+                $threads --out sure --force -q
+            adam-eval --model sure --data one.npy --labels labels.npy --json -q >figures
+            python - "$bias" <<'CHECK'
 import json, sys, torch
-sums = torch.full((6, 3), float(sys.argv[1]))
-wanted = torch.nn.BCEWithLogitsLoss(reduction='sum')(sums, torch.eye(3).repeat(2, 1)) / 6
-lines = map(json.loads, open(sys.argv[1] + '/metrics.jsonl'))
+sums = torch.full((6, 3), float(sys.argv[1]), dtype=torch.float64)
+wanted = torch.nn.BCEWithLogitsLoss(reduction='sum')(sums, torch.eye(3, dtype=torch.float64).repeat(2, 1)) / 6
+lines = map(json.loads, open('sure/metrics.jsonl'))
 for loss in json.load(open('figures'))['loss'], *(l['loss'] for l in lines if l['event'] == 'train'):
-    assert abs(loss - wanted) < 0.3 * wanted, (loss, wanted)
+    assert abs(loss - wanted) < 1e-6 * wanted, (loss, wanted)
 CHECK
+        done
     done
 }
 
