@@ -1,4 +1,5 @@
 // The links of a data client: made, asked what is served there, and made anew.
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,13 +22,20 @@ static void link_closed(void *context, struct link *link, const char *why) {
 
 // --- one link --------------------------------------------------------------------
 
-// Whether what is said to be served there can be: sizes are believed from here on.
-static int check_data(struct data_peer *server, const struct proto_data *data, struct error *err) {
+// Of a picture's values; 0: more than there can be.
+static size_t sample_bytes_of(const struct proto_data *data) {
     size_t size = data->value == PROTO_VALUE_BYTE ? 1 : sizeof(float), bytes;
-    if (__builtin_mul_overflow((size_t)data->channels, (size_t)data->height, &bytes) ||
-        __builtin_mul_overflow(bytes, (size_t)data->width, &bytes) ||
-        __builtin_mul_overflow(bytes, size, &bytes) || bytes == 0 ||
-        bytes > PROTO_PAYLOAD_MAX / 2 || data->channels > IMAGE_MAX_CHANNELS ||
+    bool huge = __builtin_mul_overflow((size_t)data->channels, (size_t)data->height, &bytes) ||
+                __builtin_mul_overflow(bytes, (size_t)data->width, &bytes) ||
+                __builtin_mul_overflow(bytes, size, &bytes);
+    return huge ? 0 : bytes;
+}
+
+// Whether what is said to be served there can be.
+static int check_data(const struct data_peer *server, const struct proto_data *data,
+                      struct error *err) {
+    size_t bytes = sample_bytes_of(data);
+    if (bytes == 0 || bytes > PROTO_PAYLOAD_MAX / 2 || data->channels > IMAGE_MAX_CHANNELS ||
         data->height > IMAGE_MAX_SIDE || data->width > IMAGE_MAX_SIDE || data->samples == 0 ||
         data->whole > UINT32_MAX || data->whole < data->samples ||
         data->first > data->whole - data->samples)
@@ -35,8 +43,55 @@ static int check_data(struct data_peer *server, const struct proto_data *data, s
                          "data server %s: %llu pictures of %ux%ux%u are not what can be served",
                          server->address, (unsigned long long)data->samples, data->channels,
                          data->height, data->width);
-    server->sample_bytes = bytes;
     return STATUS_OK;
+}
+
+static bool same_set(const struct proto_data *a, const struct proto_data *b) {
+    return a->whole == b->whole && a->digest == b->digest && a->classes == b->classes &&
+           a->channels == b->channels && a->height == b->height && a->width == b->width;
+}
+
+static bool same_part(const struct proto_data *a, const struct proto_data *b) {
+    return a->first == b->first && a->samples == b->samples && a->value == b->value;
+}
+
+static void describe_data(const struct proto_data *data, char text[160]) {
+    snprintf(text, 160,
+             "samples %" PRIu64 "..%" PRIu64 " of %" PRIu64 " (%ux%ux%u %ss, %u classes, digest "
+             "%08" PRIx32 ")",
+             data->first, data->first + data->samples - 1, data->whole, data->channels,
+             data->height, data->width, data->value == PROTO_VALUE_BYTE ? "byte" : "float",
+             data->classes, data->digest);
+}
+
+// Batches that have come, and those that others serve, are of what was told first: a data server of
+// something else gives none.
+static int check_settled(const struct data_peer *server, const struct proto_data *data,
+                         struct error *err) {
+    const struct data_client *client = server->client;
+    const struct proto_data *settled = server->known ? &server->data : &client->data;
+    char here[160], there[160];
+    if (client->data.whole == 0 ||
+        (same_set(data, settled) && (!server->known || same_part(data, settled))))
+        return STATUS_OK;
+    describe_data(data, here);
+    describe_data(settled, there);
+    return error_set(err, STATUS_DATA, "%s: it serves %s, and batches are of %s", server->address,
+                     here, there);
+}
+
+// What it serves is believed from here on.
+static void take_data(struct data_peer *server, const struct proto_data *data) {
+    struct data_client *client = server->client;
+    bool further = !server->known || data->epoch != server->epoch;
+    server->data = *data;
+    server->epoch = data->epoch;
+    server->position = further ? 0 : server->position;
+    server->known = true;
+    server->sample_bytes = sample_bytes_of(data);
+    client->figures.total = data->whole;
+    if (client->data.whole == 0)
+        client->data = *data;
 }
 
 static int ask_data(struct data_peer *server, struct link *link, struct error *err) {
@@ -49,16 +104,12 @@ static int ask_data(struct data_peer *server, struct link *link, struct error *e
         return status;
     pthread_mutex_lock(&client->lock);
     status = check_data(server, &answer.data, err);
-    if (status) {
+    if (status)
         client_fail(client, err);
-    } else {
-        bool further = !server->known || answer.data.epoch != server->epoch;
-        server->data = answer.data;
-        server->epoch = answer.data.epoch;
-        server->position = further ? 0 : server->position;
-        server->known = true;
-        client->figures.total = answer.data.whole;
-    }
+    else
+        status = check_settled(server, &answer.data, err);
+    if (!status)
+        take_data(server, &answer.data);
     pthread_mutex_unlock(&client->lock);
     return status;
 }

@@ -112,9 +112,10 @@ struct data_client {
     int waiting;  // takers
     int flushing; // threads in data_client_flush
     bool closing, cancelled, over;
-    bool began;     // an epoch, that of the figures
-    uint64_t step;  // with `rounds`: of the next batch that is taken; 0: not known yet
-    uint64_t clock; // of the weights that this worker has
+    struct proto_data data; // of the first that told; `whole` 0: none yet. Its texts are nowhere
+    bool began;             // an epoch, that of the figures
+    uint64_t step;          // with `rounds`: of the next batch that is taken; 0: not known yet
+    uint64_t clock;         // of the weights that this worker has
     struct error err;
     uint64_t given_back, settled; // batches; the second is the highest mark
     struct trained *trained;      // given back, and neither finished nor lost

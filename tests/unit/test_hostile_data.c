@@ -46,6 +46,15 @@ static void answer(void *context, struct link *link, uint64_t request, uint16_t 
         link_answer(link, request, PROTO_TYPE_DONE, NULL, NULL, NULL);
 }
 
+static void liar_listen(struct tap *tap, struct liar *liar) {
+    const struct link_options options = {
+        .handlers = {.context = liar, .hello = welcome_all, .request = answer}};
+    CHECK_INT(
+        tap,
+        listener_open(&liar->listener, liar->address, &options, &(struct listener_limits){0}, NULL),
+        STATUS_OK);
+}
+
 // An honest one, until the test changes what it says.
 static void liar_open(struct tap *tap, struct liar *liar) {
     *liar = (struct liar){
@@ -60,13 +69,8 @@ static void liar_open(struct tap *tap, struct liar *liar) {
         .input =
             {.channels = 1, .height = SIDE, .width = SIDE, .classes = TARGETS, .targets = TARGETS},
     };
-    const struct link_options options = {
-        .handlers = {.context = liar, .hello = welcome_all, .request = answer}};
     snprintf(liar->address, sizeof liar->address, "inproc://liar-%p", (void *)liar);
-    CHECK_INT(
-        tap,
-        listener_open(&liar->listener, liar->address, &options, &(struct listener_limits){0}, NULL),
-        STATUS_OK);
+    liar_listen(tap, liar);
 }
 
 static void route(struct data_client *client, const struct liar *liar) {
@@ -79,8 +83,7 @@ static void route(struct data_client *client, const struct liar *liar) {
     kept_drop(kept);
 }
 
-// Takes one batch: whether there was one, or why not.
-static bool take(struct tap *tap, struct liar *liar, struct error *err) {
+static struct data_client *open_client(struct tap *tap, const struct liar *liar) {
     const struct data_client_options options = {
         .hello = {.role = PROTO_ROLE_WORKER, .session = 1},
         .input = liar->input,
@@ -89,9 +92,15 @@ static bool take(struct tap *tap, struct liar *liar, struct error *err) {
         .takers = 1,
     };
     struct data_client *client = NULL;
-    *err = (struct error){0};
     CHECK_INT(tap, data_client_open(&client, &options, NULL), STATUS_OK);
     route(client, liar);
+    return client;
+}
+
+// Takes one batch: whether there was one, or why not.
+static bool take(struct tap *tap, struct liar *liar, struct error *err) {
+    struct data_client *client = open_client(tap, liar);
+    *err = (struct error){0};
     struct supply *supply = data_client_supply(client);
     struct batch *batch = supply_take(supply, SUPPLY_PATIENT, NULL);
     if (batch)
@@ -242,11 +251,59 @@ static void test_targets(struct tap *tap) {
     });
 }
 
+// It is started anew, and serves this. Whether batches come; else the client waits for it, and says
+// why.
+static bool come_again(struct tap *tap, struct liar *liar, struct data_client *client,
+                       const struct proto_data *data, const char *why) {
+    struct supply *supply = data_client_supply(client);
+    char text[PROTO_ADDRESS_MAX] = "";
+    listener_close(liar->listener);
+    liar->data = *data;
+    liar_listen(tap, liar);
+    while (!strstr(text, why)) {
+        struct batch *batch = supply_take(supply, 0.01, NULL);
+        bool came = batch && batch->n > 0;
+        if (batch)
+            supply_give_back(supply, batch);
+        if (!batch || (came && data_client_figures(client).redials > 0))
+            return came;
+        data_client_waits_for(client, text);
+    }
+    return false;
+}
+
+static void test_another(struct tap *tap) {
+    struct liar liar;
+    TEST(tap, "one that serves something else than it did gives no batch, until it is as before", {
+        liar_open(tap, &liar);
+        const struct proto_data honest = liar.data;
+        struct data_client *client = open_client(tap, &liar);
+        struct supply *supply = data_client_supply(client);
+        struct proto_data other = honest;
+        supply_give_back(supply, supply_take(supply, SUPPLY_PATIENT, NULL));
+        other.height *= 2;
+        CHECK(tap, !come_again(tap, &liar, client, &other, "(1x8x4 bytes"));
+        other = honest, other.value = PROTO_VALUE_FLOAT;
+        CHECK(tap, !come_again(tap, &liar, client, &other, "(1x4x4 floats"));
+        other = honest, other.digest = 0x0badcafe;
+        CHECK(tap, !come_again(tap, &liar, client, &other, "digest 0badcafe), and batches are"));
+        other = honest, other.classes = 3;
+        CHECK(tap, !come_again(tap, &liar, client, &other, "3 classes"));
+        other = honest, other.samples--;
+        CHECK(tap, !come_again(tap, &liar, client, &other, "samples 0..98 of 100"));
+        CHECK_INT(tap, supply_status(supply, NULL), STATUS_OK);
+        CHECK(tap, come_again(tap, &liar, client, &honest, "serves something else"));
+        data_client_close(client);
+        listener_close(liar.listener);
+    });
+}
+
 int main(void) {
     struct tap tap = {0};
     test_honest(&tap);
     test_data(&tap);
     test_batches(&tap);
     test_targets(&tap);
+    test_another(&tap);
     return tap_done(&tap);
 }
