@@ -206,6 +206,7 @@ int cluster_join(struct cluster *cluster, const struct proto_join *join,
         .memory = join->memory < INT64_MAX ? join->memory : INT64_MAX,
         .first = join->first < INT64_MAX ? join->first : INT64_MAX,
         .samples = join->samples < INT64_MAX ? join->samples : INT64_MAX,
+        .data = cluster_data_of(join),
         .stores = join->stores,
         .parts = join->parts,
     };

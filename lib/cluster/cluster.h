@@ -42,18 +42,25 @@ struct error;
 #define CLUSTER_AS_STAGE(NAME, name) CLUSTER_##NAME,
 enum cluster_stage { CLUSTER_STAGES(CLUSTER_AS_STAGE) CLUSTER_STAGE_COUNT };
 
+// What tells one data set from another. {0}: not known.
+struct cluster_data {
+    uint64_t whole; // samples
+    uint32_t digest, classes;
+};
+
 struct cluster_member {
     uint32_t number;
     uint64_t session;
     enum proto_role role;
     uint32_t threads;
     uint64_t memory;
-    uint64_t first, samples; // of a data server: those that it serves
-    bool gone;               // it left, or was silent for too long; its session is over
-    bool draining;           // of a parameter server: its buckets move away
-    bool left;               // of the same: they had, and it is gone for good
-    bool stores;             // of the same: what it holds outlives it, under its name
-    bool parts;              // of the same: it has a folder for parts of checkpoints
+    uint64_t first, samples;  // of a data server: those that it serves
+    struct cluster_data data; // of the same: of what they are
+    bool gone;                // it left, or was silent for too long; its session is over
+    bool draining;            // of a parameter server: its buckets move away
+    bool left;                // of the same: they had, and it is gone for good
+    bool stores;              // of the same: what it holds outlives it, under its name
+    bool parts;               // of the same: it has a folder for parts of checkpoints
     uint32_t replica;   // of a worker: that it is of; where the model is not cut its own number
     uint32_t partition; // of the same: what it has of the model
     char name[PROTO_NAME_MAX + 1];
@@ -93,6 +100,7 @@ struct cluster {
     size_t place_count;                   //
     struct cluster_part *parts;           // of the data; before training begins: 0
     size_t part_count;                    //
+    struct cluster_data data;             // that is trained on, of which the parts are
     uint64_t skipped; // samples in the parts' epochs that were left out: nothing trained on them
 };
 
@@ -146,6 +154,10 @@ uint64_t cluster_samples(const struct cluster *cluster, bool out);
 // whether a member is away.
 bool cluster_vacant(const struct cluster *cluster, const struct proto_join *join,
                     cluster_absent *absent, const void *self, const struct cluster_part **vacant);
+// Whether a data server that asks to join serves the data set that the run trains on. STATUS_DATA,
+// with both in `err`, when it does not. Before there are parts, and of other roles: STATUS_OK.
+int cluster_check_data(const struct cluster *cluster, const struct proto_join *join,
+                       struct error *err);
 // Takes over the epoch that a data server reports of its part, unless it is below the last whole
 // one: a server that was started again has not begun to serve yet. True when one more whole epoch
 // is done.
@@ -209,7 +221,7 @@ int cluster_blame(struct cluster *cluster, int status, const char *why, struct e
 // New settings, with the next version. Copies the text.
 int cluster_settle(struct cluster *cluster, const char *settings, struct error *err);
 
-// Each data server that is there has a part.
+// Each data server that is there has a part, and their data set is the run's from now on.
 int cluster_divide(struct cluster *cluster, struct error *err);
 // Member `number` serves from now on the part that member `before` had, who is gone; or with
 // `before` 0 a new part. A part that was left out goes on with the epoch that the run is in: what

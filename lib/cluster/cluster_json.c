@@ -14,6 +14,14 @@ enum { FORMAT = 2, FORMAT_COPIES = 3 };
 
 // --- writing ------------------------------------------------------------------------------
 
+// Where it is known.
+static void put_data(json_t **object, const struct cluster_data *data) {
+    if (data->whole > 0)
+        json_put(object, "data",
+                 json_pack("{s:I, s:I, s:I}", "whole", (json_int_t)data->whole, "digest",
+                           (json_int_t)data->digest, "classes", (json_int_t)data->classes));
+}
+
 static json_t *member_json(const struct cluster_member *m, bool cut) {
     json_t *member =
         json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:s, s:s, s:s, s:s}",     //
@@ -23,6 +31,7 @@ static json_t *member_json(const struct cluster_member *m, bool cut) {
                   (json_int_t)m->samples, "gone", m->gone, "name", m->name, //
                   "training", m->training, "replication", m->replication,   //
                   "administration", m->administration);
+    put_data(&member, &m->data);
     if (m->stores)
         json_put(&member, "stores", json_true());
     if (m->parts)
@@ -104,6 +113,7 @@ char *cluster_write(const struct cluster *c) {
         "settings_version", (json_int_t)c->settings_version,                      //
         "model_name", c->model_name, "model", c->model, "settings", c->settings,  //
         "skipped", (json_int_t)c->skipped, "members", members, "routes", routes, "parts", parts);
+    put_data(&all, &c->data);
     if (copies)
         json_put(&all, "copies", json_integer(c->copies));
     if (c->partitions > 1)
@@ -184,6 +194,17 @@ static bool read_skipped(struct cluster *c, const json_t *object) {
            read_number(object, "skipped", INT64_MAX, &c->skipped);
 }
 
+static bool read_data(struct cluster_data *data, const json_t *object) {
+    const json_t *found = json_object_get(object, "data");
+    uint64_t digest = 0, classes = 0;
+    bool good = !found || (read_number(found, "whole", INT64_MAX, &data->whole) &&
+                           read_number(found, "digest", UINT32_MAX, &digest) &&
+                           read_number(found, "classes", UINT32_MAX, &classes));
+    data->digest = (uint32_t)digest;
+    data->classes = (uint32_t)classes;
+    return good;
+}
+
 static bool read_copies(struct cluster *c, const json_t *object, bool told) {
     uint64_t copies = 1;
     bool good = !told || read_number(object, "copies", PLACEMENT_COPIES_MAX, &copies);
@@ -230,7 +251,8 @@ static bool read_member(struct cluster *c, struct cluster_member *m, const json_
                 read_number(object, "memory", INT64_MAX, &m->memory) &&
                 read_number(object, "first", INT64_MAX, &m->first) &&
                 read_number(object, "samples", INT64_MAX, &m->samples) &&
-                read_flag(object, "gone", &m->gone) && TEXT_WITHIN(object, "name", m->name) &&
+                read_data(&m->data, object) && read_flag(object, "gone", &m->gone) &&
+                TEXT_WITHIN(object, "name", m->name) &&
                 TEXT_WITHIN(object, "training", m->training) &&
                 TEXT_WITHIN(object, "replication", m->replication) &&
                 TEXT_WITHIN(object, "administration", m->administration);
@@ -368,7 +390,7 @@ static int read_state(struct cluster *c, const json_t *object, struct error *err
         !read_copies(c, object, format == FORMAT_COPIES))
         return wrong_field("format", err);
     if (!read_run(object, &c->run) || !read_stage(object, &c->stage) || !read_numbers(c, object) ||
-        !read_skipped(c, object) || !read_partitions(c, object))
+        !read_skipped(c, object) || !read_data(&c->data, object) || !read_partitions(c, object))
         return wrong_field("a number", err);
     int status = read_texts(c, object, err);
     if (!status)

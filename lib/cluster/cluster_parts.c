@@ -1,9 +1,10 @@
 // The parts of the data, and the data servers that serve them.
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/cluster.h"
+#include "cluster/cluster_internal.h"
 #include "core/error.h"
 #include "core/mem.h"
 
@@ -16,16 +17,46 @@ static int add_part(struct cluster *cluster, const struct cluster_part *part, st
     return STATUS_OK;
 }
 
+// Behind a record that does not tell it: that of the first who does.
+static void settle_data(struct cluster *cluster, const struct cluster_member *member) {
+    if (cluster->data.whole == 0)
+        cluster->data = member->data;
+}
+
 int cluster_divide(struct cluster *cluster, struct error *err) {
     int status = STATUS_OK;
     cluster->part_count = 0;
+    cluster->data = (struct cluster_data){0};
     for (size_t i = 0; !status && i < cluster->member_count; i++) {
         const struct cluster_member *m = &cluster->members[i];
         const struct cluster_part part = {m->first, m->samples, m->number, 0, false};
-        if (m->role == PROTO_ROLE_DATA_SERVER && !m->gone)
-            status = add_part(cluster, &part, err);
+        if (m->role != PROTO_ROLE_DATA_SERVER || m->gone)
+            continue;
+        settle_data(cluster, m);
+        status = add_part(cluster, &part, err);
     }
     return status;
+}
+
+struct cluster_data cluster_data_of(const struct proto_join *join) {
+    if (join->role != PROTO_ROLE_DATA_SERVER)
+        return (struct cluster_data){0};
+    return (struct cluster_data){.whole = join->whole < INT64_MAX ? join->whole : INT64_MAX,
+                                 .digest = join->digest,
+                                 .classes = join->classes};
+}
+
+int cluster_check_data(const struct cluster *cluster, const struct proto_join *join,
+                       struct error *err) {
+    const struct cluster_data run = cluster->data, its = cluster_data_of(join);
+    bool same = run.whole == its.whole && run.digest == its.digest && run.classes == its.classes;
+    if (same || join->role != PROTO_ROLE_DATA_SERVER || !cluster->part_count || !run.whole)
+        return STATUS_OK;
+    return error_set(err, STATUS_DATA,
+                     "it serves another data set than the run's: %" PRIu64 " samples, %" PRIu32
+                     " classes or targets, digest %08" PRIx32 ", where the run has %" PRIu64
+                     " samples, %" PRIu32 " classes or targets, digest %08" PRIx32,
+                     its.whole, its.classes, its.digest, run.whole, run.classes, run.digest);
 }
 
 const struct cluster_part *cluster_part_of(const struct cluster *cluster, uint32_t number) {
@@ -155,6 +186,7 @@ static struct cluster_part *find_part(struct cluster *cluster, uint32_t number) 
 int cluster_take_part(struct cluster *cluster, uint32_t before, uint32_t number,
                       struct error *err) {
     const struct cluster_member *member = cluster_numbered(cluster, number);
+    settle_data(cluster, member);
     if (!before) {
         // As one that was left out, it begins with the epoch that the run is in.
         const struct cluster_part new = {member->first, member->samples, number, 0, true};

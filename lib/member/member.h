@@ -52,7 +52,9 @@ struct member_options { // texts belong to the caller, and outlive the member
     const char *name;       // for people
     uint32_t threads;
     uint64_t memory;
-    uint64_t first, samples;                             // of a data server: those that it serves
+    uint64_t first, samples;  // of a data server: those that it serves
+    uint64_t whole;           // of the same: of so many of the data set, which these tell from
+    uint32_t digest, classes; // others
     const char *training, *replication, *administration; // as bound (listener_address); NULL: none
     const struct secrets *keys;
     bool insecure;

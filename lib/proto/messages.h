@@ -32,7 +32,7 @@
 #ifndef ADAM_PROTO_MESSAGES_H
 #define ADAM_PROTO_MESSAGES_H
 
-#define PROTO_VERSION 12
+#define PROTO_VERSION 13
 #define PROTO_FRAME 24
 #define PROTO_ANSWER 0x8000
 
@@ -310,6 +310,9 @@
     F(TEXT, administration, PROTO_ADDRESS_MAX, "where it is administered")                         \
     F(U64, first, 0, "of a data server: the first sample that it serves")                          \
     F(U64, samples, 0, "of a data server: how many it serves")                                     \
+    F(U64, whole, 0, "of a data server: samples of its data set")                                  \
+    F(U32, digest, 0, "of the same: CRC-32 over keys, labels and targets of the data set")         \
+    F(U32, classes, 0, "of the same: numbers of labels, or of targets")                            \
     F(U8, stores, 1, "of a parameter server: 1: what it holds outlives it, under its name")        \
     F(U8, parts, 1, "of the same: 1: it has a folder for parts of checkpoints that stay with it")  \
     L(held, held, PROTO_HELD_MAX, "of the same: shards of this run that its store has, ascending")

@@ -294,6 +294,32 @@ begin_without_data() {
     ends_with 75
 }
 
+# One of another data set, of samples that nobody else has; it ends.
+stranger() {
+    start adam-serve other.arec --range 2/2 --controller @run.port 2>other.err
+    wait_end
+    [ "$status" -eq 69 ]
+}
+
+@test "a data server of another data set is refused by a run that trains, with both named" {
+    adam-prep draw 2000 --seed 4 -q -o other.arec
+    begin run --set epochs=100000
+    wait_for epoch_is run 1
+    stranger
+    said 'another data set than the run.s: 2000 samples, 10 classes or targets, digest .*, where the run has 8[0-9]* samples, 10 classes or targets, digest ' other.err
+    # Also behind a controller that has read its record.
+    kill_started "$ctl"
+    controller run --set epochs=100000
+    wait_for said 'the run in run goes on' run.err
+    stranger
+    said 'another data set than the run' other.err
+    kill_started "$serve2"
+    serve run 2
+    wait_for said 'begins with epoch' run.serve.err
+    adam-ctl down run
+    ends_with 75
+}
+
 @test "a controller that is started again while a data server is away saves the run all the same" {
     begin run --set epochs=100000 --set checkpoint-every=100000
     wait_for epoch_is run 2

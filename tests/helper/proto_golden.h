@@ -50,6 +50,9 @@ static const struct proto_join golden_join = {
     .administration = {"ipc:///run/ps0", 14},
     .first = 500,
     .samples = 0x100000001ull,
+    .whole = 0x100000203ull,
+    .digest = 0x0badcafe,
+    .classes = 1000,
     .stores = 1,
     .parts = 1,
     .held = {golden_held, 2},
@@ -538,7 +541,8 @@ static const struct golden golden_messages[] = {
     {PROTO_TYPE_JOIN, &golden_join,
      "01001000000000000000100000000400000070732030130000007463703a2f2f31302e30"
      "2e302e313a37303031130000007463703a2f2f31302e302e312e313a373030320e000000"
-     "6970633a2f2f2f72756e2f707330f401000000000000010000000100000001"
+     "6970633a2f2f2f72756e2f707330f401000000000000010000000100000003020000"
+     "01000000fecaad0be803000001"
      "01020000000100000070110100"},
     {PROTO_TYPE_JOINED, &golden_joined,
      "040000000807060504030201f401000088130000070000000200000001000000"},

@@ -168,6 +168,9 @@ static struct proto_join source_of(const char *address, uint64_t first, uint64_t
         .training = proto_text(address),
         .first = first,
         .samples = samples,
+        .whole = 1000,
+        .digest = 0x0badcafe,
+        .classes = 10,
     };
 }
 
@@ -255,6 +258,38 @@ static void test_parts(struct tap *tap) {
         CHECK_INT(tap, c.skipped, 4 * 50);
         cluster_free(&c);
     });
+    TEST(tap, "who serves another data set than the run trains on is told of both", {
+        struct cluster c = divided();
+        struct error err = {0};
+        struct proto_join same = source_of("tcp://a:3", 600, 400), join = same;
+        CHECK_INT(tap, cluster_check_data(&c, &same, &err), STATUS_OK);
+        join.whole = 1200;
+        CHECK_INT(tap, cluster_check_data(&c, &join, &err), STATUS_DATA);
+        CHECK_TEXT(tap, err.text,
+                   "it serves another data set than the run's: 1200 samples, 10 classes or "
+                   "targets, digest 0badcafe, where the run has 1000 samples, 10 classes or "
+                   "targets, digest 0badcafe");
+        join = same, join.digest++;
+        CHECK_INT(tap, cluster_check_data(&c, &join, &err), STATUS_DATA);
+        join = same, join.classes++;
+        CHECK_INT(tap, cluster_check_data(&c, &join, &err), STATUS_DATA);
+        join.role = PROTO_ROLE_WORKER;
+        CHECK_INT(tap, cluster_check_data(&c, &join, &err), STATUS_OK);
+        cluster_free(&c);
+    });
+    TEST(tap, "before training any data set may come, and behind older records the first", {
+        struct cluster c = divided();
+        struct proto_join other = source_of("tcp://a:3", 1000, 50);
+        other.digest++;
+        c.part_count = 0;
+        CHECK_INT(tap, cluster_check_data(&c, &other, NULL), STATUS_OK);
+        c.part_count = 2;
+        c.data = (struct cluster_data){0};
+        CHECK_INT(tap, cluster_check_data(&c, &other, NULL), STATUS_OK);
+        take_part(&c, "tcp://a:3", 1000, 50);
+        CHECK_INT(tap, cluster_check_data(&c, &other, NULL), STATUS_DATA);
+        cluster_free(&c);
+    });
     TEST(tap, "a part goes on in the epoch that the others show to be over, or were in", {
         struct cluster c = divided();
         CHECK(tap, cluster_part_told(&c.parts[1].epoch, 2.5) &&
@@ -325,6 +360,14 @@ static struct cluster rich(void) {
     return c;
 }
 
+// Without what stands between these in its text.
+static void cut_text(char *text, const char *from, const char *to) {
+    char *at = strstr(text, from), *end = at ? strstr(at, to) : NULL;
+    if (!end)
+        exit(2);
+    memmove(at, end + strlen(to), strlen(end + strlen(to)) + 1);
+}
+
 static bool reads(const char *text, size_t size) {
     struct cluster c;
     struct error err = {0};
@@ -383,6 +426,27 @@ static void test_text(struct tap *tap) {
         free(text);
         cluster_free(&c);
         cluster_free(&back);
+    });
+    TEST(tap, "the data set comes back, and is unknown in older states", {
+        struct cluster c = divided(), back;
+        char *text = cluster_write(&c);
+        struct proto_join other = source_of("tcp://a:3", 600, 400);
+        other.digest++;
+        CHECK_INT(tap, cluster_read(&back, text, strlen(text), NULL), STATUS_OK);
+        CHECK(tap, same_text(&c, &back));
+        CHECK_INT(tap, cluster_check_data(&back, &other, NULL), STATUS_DATA);
+        CHECK_INT(tap, back.members[1].data.whole, 1000);
+        cluster_free(&back);
+        CHECK(tap, !reads_changed(text, "\"whole\":1000", "\"whole\":-1"));
+        CHECK(tap, !reads_changed(text, "\"data\":{", "\"data\":[],\"x\":{"));
+        for (int i = 0; i < 3; i++)
+            cut_text(text, ",\"data\":{", "}");
+        CHECK_INT(tap, cluster_read(&back, text, strlen(text), NULL), STATUS_OK);
+        CHECK_INT(tap, back.data.whole, 0);
+        CHECK_INT(tap, cluster_check_data(&back, &other, NULL), STATUS_OK);
+        cluster_free(&back);
+        free(text);
+        cluster_free(&c);
     });
     TEST(tap, "states that make no sense are refused", {
         static const char *const changes[][2] = {

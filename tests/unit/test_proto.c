@@ -265,7 +265,7 @@ static enum proto_refusal frame_refusal(struct proto_frame frame, struct proto_l
 
 static void test_frames(struct tap *tap) {
     static const uint8_t golden[PROTO_FRAME] = {
-        'a',  'd',  'a',  'm',  12,   0,    2, 3, 8, 7, 6, 5, 4, 3, 2, 1, //
+        'a',  'd',  'a',  'm',  13,   0,    2, 3, 8, 7, 6, 5, 4, 3, 2, 1, //
         0x18, 0x17, 0x16, 0x15, 0x28, 0x27, 0, 0,
     };
     const struct proto_frame frame = {PROTO_VERSION, PROTO_TYPE_PUSH, 0x0102030405060708,

@@ -184,6 +184,8 @@ static int answer_join(struct controller *c, struct queued_request *queued, stru
         return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING,
                               "the run cuts its model over several workers, which talk to each "
                               "other: start them with --listen ADDRESS");
+    if (cluster_check_data(c->cluster, join, &why))
+        return refuse_request(queued, PROTO_REFUSAL_BAD_SETTING, why.text);
     if (!find_heritage(c, join, &before, &back, &taken))
         return refuse_request(queued, PROTO_REFUSAL_BUSY, taken);
     if (back)
