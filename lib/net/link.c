@@ -51,9 +51,12 @@ void link_end_request(struct link_request *request, int status, const char *why)
 
 static void link_end(struct link *link) {
     const struct link_handlers *handlers = &link->options.handlers;
-    for (size_t i = 0; i < LINK_WINDOW; i++)
-        if (link->pending[i])
-            link_end_request(link->pending[i], STATUS_UNAVAILABLE, link->why);
+    for (size_t i = 0; i < LINK_WINDOW; i++) {
+        struct link_request *request = link->pending[i];
+        if (request)
+            link_end_request(request, request->status ? request->status : STATUS_UNAVAILABLE,
+                             link->why);
+    }
     buffer_drop(link->in.payload);
     if (atomic_load(&link->welcomed) && handlers->closed)
         handlers->closed(handlers->context, link, link->why);
@@ -294,6 +297,7 @@ int link_ask(struct link *link, struct link_request *request, struct error *err)
         return err ? err->status : STATUS_DATA;
     frame->request = request;
     request->sent = false;
+    request->status = STATUS_OK;
     bool placed = false, start = false;
     pthread_mutex_lock(&link->lock);
     bool broken = link->broken;
@@ -329,9 +333,10 @@ static int refuse_request(const struct waiting_call *call, const struct proto_re
 static void call_done(struct link_request *request) {
     struct waiting_call *call = request->context;
     struct link *link = call->link;
-    call->status = request->status;
+    call->status = STATUS_OK;
     if (request->status)
-        error_set(call->err, request->status, "%s: %s", link->address, request->why);
+        call->status =
+            error_set(call->err, STATUS_UNAVAILABLE, "%s: %s", link->address, request->why);
     else if (call->kept)
         call->status = kept_make(call->kept, request->answer_type, request->answer, call->err);
     else if (request->answer_type == PROTO_TYPE_REFUSED)

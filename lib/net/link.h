@@ -17,7 +17,8 @@
 // link_close and listener_close from within a handler. Handlers are called by threads of
 // the network, for one link one after the other; they must not wait, for nothing else is
 // read from that link meanwhile. What is pending when a link breaks ends with
-// STATUS_UNAVAILABLE, and with the reason in its error.
+// STATUS_UNAVAILABLE, and with the reason in its error; a request whose answer broke it, being
+// larger than `room` or than any may be, with STATUS_DATA.
 //
 // Who asks does not cost more than net/debt.h allows: more than twice LINK_WINDOW requests in
 // flight end the link, and so does a side that takes nothing of what is sent to it for as long
@@ -113,8 +114,9 @@ int link_dial(struct link **link, const char *address, const struct link_options
 // sent and done() will not be called: STATUS_DATA when a field is beyond its limit,
 // STATUS_UNAVAILABLE when the link is broken, or LINK_WINDOW requests are in flight.
 int link_ask(struct link *link, struct link_request *request, struct error *err);
-// The same, and waits until it is done. A refusal is STATUS_UNAVAILABLE here, in words;
-// `answer` is a copy, whose texts and lists are cut off, unless it is NULL.
+// The same, and waits until it is done. A refusal, or no answer that can be used, is
+// STATUS_UNAVAILABLE here, in words; `answer` is a copy, whose texts and lists are cut off, unless
+// it is NULL.
 int link_call(struct link *link, struct link_request *request, union proto_message *answer,
               struct error *err);
 // The same, and gives the whole answer: whatever it is, also a refusal. kept_drop it.

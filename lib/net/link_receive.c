@@ -49,6 +49,27 @@ static enum next discard_payload(struct link *link, enum proto_refusal code, uin
     return NEXT_FRAME;
 }
 
+// The request that this frame answers, which stays pending; NULL: none.
+static struct link_request *answered_request(struct link *link) {
+    const struct proto_frame *frame = &link->in.frame;
+    pthread_mutex_lock(&link->lock);
+    struct link_request *request = link->pending[frame->request % LINK_WINDOW];
+    pthread_mutex_unlock(&link->lock);
+    if (!request || request->number != frame->request)
+        return NULL;
+    if (frame->type != PROTO_TYPE_REFUSED && frame->type != proto_layout(request->type)->answer)
+        return NULL;
+    return request;
+}
+
+// Ends the request that it answers, and the link: the next such answer would be no better.
+static enum next break_answer(struct link *link, const char *why) {
+    struct link_request *request = answered_request(link);
+    if (request)
+        request->status = STATUS_DATA;
+    return break_link(link, why);
+}
+
 static enum next take_header(struct link *link) {
     static const struct proto_limits friendly = {PROTO_BODY_MAX, PROTO_PAYLOAD_MAX};
     static const struct proto_limits strange = {PROTO_STRANGER_MAX, 0};
@@ -63,7 +84,7 @@ static enum next take_header(struct link *link) {
     enum proto_refusal refusal =
         proto_frame_check(&in->frame, welcomed ? &friendly : &strange, &detail);
     if (refusal == PROTO_REFUSAL_TOO_LARGE && is_answer(in))
-        return break_link(link, "its answer is larger than any may be");
+        return break_answer(link, "its answer is larger than any may be");
     if (refusal == PROTO_REFUSAL_TOO_LARGE) {
         refuse_frame(link, refusal, detail, "the frame is too large");
         return end_after_sending(link, "it sent a frame that is too large");
@@ -74,19 +95,6 @@ static enum next take_header(struct link *link) {
         return discard_payload(link, refusal, detail, (size_t)in->frame.body + in->frame.payload);
     in->stage = STAGE_BODY;
     return NEXT_FRAME;
-}
-
-// The request that this frame answers, which stays pending; NULL: none.
-static struct link_request *answered_request(struct link *link) {
-    const struct proto_frame *frame = &link->in.frame;
-    pthread_mutex_lock(&link->lock);
-    struct link_request *request = link->pending[frame->request % LINK_WINDOW];
-    pthread_mutex_unlock(&link->lock);
-    if (!request || request->number != frame->request)
-        return NULL;
-    if (frame->type != PROTO_TYPE_REFUSED && frame->type != proto_layout(request->type)->answer)
-        return NULL;
-    return request;
 }
 
 // Decides where the payload goes.
@@ -100,7 +108,7 @@ static enum next place_payload(struct link *link) {
         if (!request)
             return break_link(link, "it answered what was not asked");
         if (in->left > request->room)
-            return break_link(link, "its answer is larger than what was asked for");
+            return break_answer(link, "its answer is larger than what was asked for");
         in->to = request->into;
     } else if (in->left > 0) {
         in->payload = link->options.pool ? pool_take(link->options.pool, in->left) : NULL;

@@ -107,6 +107,16 @@ static void batch_came(struct data_client *client, struct fetch *fetch,
     STAILQ_INSERT_TAIL(&client->arrived, fetch, behind);
 }
 
+// No answer. One that was larger than it may be would be so again.
+static void batch_failed(struct data_client *client, const struct data_peer *server,
+                         const struct link_request *request) {
+    struct error err = {0};
+    if (request->status != STATUS_DATA)
+        return;
+    error_set(&err, STATUS_DATA, "data server %s: %s", server->address, request->why);
+    client_fail(client, &err);
+}
+
 static void lease_done(struct link_request *request) {
     struct fetch *fetch = request->context;
     struct data_peer *server = fetch->server;
@@ -119,6 +129,8 @@ static void lease_done(struct link_request *request) {
     } else {
         if (request->status == STATUS_OK)
             batch_refused(client, server, &request->answer->refused);
+        else
+            batch_failed(client, server, request);
         client_end_fetch(client, fetch);
     }
     client_wake(client);

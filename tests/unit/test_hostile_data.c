@@ -181,6 +181,14 @@ static void test_batches(struct tap *tap) {
         liar.batch.samples--;
         check_lie(tap, &liar, "a batch of 7 samples");
     });
+    TEST(tap, "nor one of more bytes, or of more than there is room for", {
+        liar_open(tap, &liar);
+        liar.bytes++;
+        check_lie(tap, &liar, "a batch of 8 samples");
+        liar_open(tap, &liar);
+        liar.bytes = 2 * BYTES;
+        check_lie(tap, &liar, "its answer is larger than what was asked for");
+    });
     TEST(tap, "nor one beyond the end of the epoch", {
         liar_open(tap, &liar);
         liar.batch.first = SAMPLES - BATCH + 1;
