@@ -231,6 +231,11 @@ int journal_sync(struct journal *journal, struct error *err) {
         fd < 0 || fdatasync(fd) ? error_errno(err, STATUS_IO, "%s", journal->path) : STATUS_OK;
     if (fd >= 0)
         close(fd);
+    if (status) {
+        pthread_mutex_lock(&journal->lock);
+        journal->unsynced = true; // the next call tries again
+        pthread_mutex_unlock(&journal->lock);
+    }
     return status;
 }
 

@@ -1,5 +1,6 @@
 // The journal of a data server, cut off or changed at every byte: what it says is finished
 // was finished, or it is refused.
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -248,6 +249,39 @@ static struct range *one_range(void *self, uint64_t *seed, uint32_t *epoch, size
     return finished;
 }
 
+static int failing_syncs; // of the next so many the disk says that it could not
+static int syncs;
+
+int fdatasync(int fd) {
+    (void)fd;
+    syncs++;
+    if (failing_syncs == 0)
+        return 0;
+    failing_syncs--;
+    errno = EIO;
+    return -1;
+}
+
+// What was not brought to the disk is tried again, and not once more than that.
+static void test_failed_sync(struct tap *tap, const char *path) {
+    struct journal *journal;
+    struct journal_place place;
+    struct error err = {0};
+    bool found;
+    unlink(path);
+    CHECK_INT(tap, journal_open(&journal, path, &mine, &place, &found, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_rewrite(journal, nothing_yet, NULL, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_add(journal, EPOCH, lease(0), NULL), STATUS_OK);
+    failing_syncs = 2, syncs = 0;
+    CHECK_INT(tap, journal_sync(journal, &err), STATUS_IO);
+    CHECK(tap, strstr(err.text, path) != NULL);
+    CHECK_INT(tap, journal_sync(journal, NULL), STATUS_IO);
+    CHECK_INT(tap, journal_sync(journal, NULL), STATUS_OK);
+    CHECK_INT(tap, journal_sync(journal, NULL), STATUS_OK);
+    CHECK_INT(tap, syncs, 3);
+    journal_close(journal);
+}
+
 enum { NOT_FULL = -1 };
 
 // The disk is full: no file may have more bytes than this.
@@ -418,6 +452,8 @@ int main(void) {
     TEST(&tap, "however often it is written anew, no file and no memory is left in the end",
          { test_nothing_left(&tap, path); });
     TEST(&tap, "it is synced also where standard input is closed", { test_no_input(&tap, path); });
+    TEST(&tap, "what the disk could not sync is synced by the next call",
+         { test_failed_sync(&tap, path); });
     TEST(&tap, "one that cannot be read is an error, one that is not there is none",
          { test_unreadable(&tap, path, folder); });
     unlink(path);
