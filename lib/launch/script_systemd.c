@@ -134,15 +134,16 @@ static void put_unit(struct grow *out, const struct launch *launch, const struct
     put_services(out, "After", launch, systemd, 1);
 }
 
-// Nothing is started again that ended by itself or cannot work: 75 is stopped and saved, 1 a
-// parameter server that was drained, 2
-// and 65 to 73 are the command line, the model, the data or a file. When a parameter server
-// is lost the controller ends with 69; started again, it goes on from the last checkpoint.
+// Nothing is started again that ended by itself or cannot work: 1 is a parameter server that was
+// drained, 2 and 65 to 73 are the command line, the model, the data or a file. 75 is a controller
+// that has stopped and saved; a member has lost its session. When a parameter server is lost the
+// controller ends with 69; started again, it goes on from the last checkpoint.
 static const char policy[] = //
     "Restart=on-failure\n"
     "RestartSec=2\n"
     "SuccessExitStatus=1 75\n"
     "RestartPreventExitStatus=1 2 3 65 66 73\n";
+static const char policy_of_members[] = "RestartForceExitStatus=75\n";
 
 static void put_path(struct grow *out, const struct systemd *systemd, const char *folder) {
     struct grow path = {0};
@@ -234,6 +235,8 @@ static void put_service_body(struct grow *out, const struct launch *launch,
     if (role == PROTO_ROLE_CONTROLLER)
         grow_format(out, "TimeoutStopSec=10min\n");
     grow_put(out, policy, sizeof policy - 1);
+    if (role != PROTO_ROLE_CONTROLLER)
+        grow_put(out, policy_of_members, sizeof policy_of_members - 1);
     put_hardening(out, launch, systemd, role);
     words_free(&command);
 }

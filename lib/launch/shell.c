@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Starts again what was killed or lost its peers; not what ended by itself, or found its
-// command line, its model or its data wrong.
+// Starts again what was killed, or lost its peers or its session; not what ended by itself, or
+// found its command line, its model or its data wrong: as supervise.c does.
 static const char functions[] = //
     "# await PROCESS: its status; signals that come meanwhile are handled.\n"
     "await() {\n"
@@ -20,9 +20,9 @@ static const char functions[] = //
     "    kill \"$child\" 2>/dev/null\n"
     "}\n"
     "\n"
-    "# keep_on TIMES COMMAND...: runs it, and again when it was killed or lost its peers (if it\n"
-    "# $leads only when it was killed), each time a little later. If it is $deaf, SIGTERM is\n"
-    "# not for it, but for the controller.\n"
+    "# keep_on TIMES COMMAND...: runs it, and again when it was killed or lost its peers or its\n"
+    "# session (if it $leads only when it was killed), each time a little later. If it is $deaf,\n"
+    "# SIGTERM is not for it, but for the controller.\n"
     "keep_on() {\n"
     "    left=$1 pause=1 child= stop=\n"
     "    shift\n"
@@ -33,40 +33,44 @@ static const char functions[] = //
     "        await \"$child\" && return\n"
     "        case $status in\n"
     "        12[89] | 1[3-9]?) ;;\n"
-    "        69 | 70 | 74) [ ! \"${leads-}\" ] || return \"$status\" ;;\n"
+    "        69 | 70 | 74 | 75) [ ! \"${leads-}\" ] || return \"$status\" ;;\n"
     "        *) return \"$status\" ;;\n"
     "        esac\n"
     "        [ \"$left\" -gt 0 ] && [ ! \"$stop\" ] || return \"$status\"\n"
-    "        echo \"$1: status $status; again in $pause s\" >&2\n"
-    "        sleep \"$pause\"\n"
+    "        rest=$pause\n"
+    "        [ \"$status\" != 75 ] || [ \"$rest\" -ge 5 ] || rest=5\n"
+    "        echo \"$1: status $status; again in $rest s\" >&2\n"
+    "        sleep \"$rest\"\n"
     "        [ ! \"$stop\" ] || return \"$status\"\n"
     "        left=$((left - 1))\n"
     "        [ \"$pause\" -ge 30 ] || pause=$((pause * 2))\n"
     "    done\n"
     "}\n"
     "\n"
-    "# keep TIMES COMMAND...: the same. When a $role ends for good, that was not drained or told\n"
-    "# to stop, the file $lost has a line of it.\n"
+    "# keep TIMES COMMAND...: the same. When a $role ends for good, and was not told to stop, the\n"
+    "# file $lost has a line of it: of a worker always, with 0 where it left as it should.\n"
     "keep() {\n"
-    "    keep_on \"$@\" && return\n"
+    "    keep_on \"$@\"\n"
     "    [ \"${role-}\" ] && [ ! \"$stop\" ] || return \"$status\"\n"
     "    case $status in\n"
-    "    1 | 75) ;;\n"
-    "    70 | 74 | 12[89] | 1[3-9]?) echo \"$role 69\" >>\"$lost\" ;;\n"
+    "    0 | 1) [ \"$role\" != worker ] || echo \"$role 0\" >>\"$lost\" ;;\n"
+    "    70 | 74 | 75 | 12[89] | 1[3-9]?) echo \"$role 69\" >>\"$lost\" ;;\n"
     "    *) echo \"$role $status\" >>\"$lost\" ;;\n"
     "    esac\n"
     "    return \"$status\"\n"
     "}\n";
 
-// A run cannot go on without a server, or without any worker.
+// A run cannot go on without a server, nor when the last of its workers cannot work.
 static const char watch[] = //
     "\n"
-    "# is_lost: whether a server has ended for good, or all workers have; $why is the one.\n"
+    "# is_lost: whether a server has ended for good, or the last worker could not work; $why is\n"
+    "# the one.\n"
     "is_lost() {\n"
     "    [ -s \"$lost\" ] || return\n"
     "    why=$(sed '/^worker/d; q' \"$lost\")\n"
     "    [ ! \"$why\" ] || return 0\n"
-    "    [ \"$(grep -c . \"$lost\")\" -ge %d ] && why=$(tail -n 1 \"$lost\")\n"
+    "    why=$(tail -n 1 \"$lost\")\n"
+    "    [ \"$(grep -c . \"$lost\")\" -ge %d ] && [ \"$why\" != 'worker 0' ]\n"
     "}\n"
     "\n"
     "# Then the controllers are told to stop, which would wait for ever.\n"

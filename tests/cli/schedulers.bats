@@ -130,6 +130,54 @@ begin_sh() {
     none_left
 }
 
+@test "sh: what ends with 75, as one that lost its session, is started again" {
+    begin_sh
+    local name old
+    for name in worker-2 ps-1; do
+        old=$(cat pids/$name)
+        rm pids/$name
+        echo 75 >ends/$name
+        wait_for not_there "$old"
+        rm ends/$name
+        wait_for all_here $name
+    done
+    kill -TERM "$pid"
+    wait_end
+    [ "$status" -eq 75 ]
+    none_left
+}
+not_there() {
+    ! kill -0 "$1" 2>/dev/null
+}
+
+@test "sh: the last worker that cannot work ends the run, though others have left before" {
+    begin_sh 2>err
+    echo 0 >ends/worker-1
+    wait_for not_here worker-1
+    all_here controller serve-1 ps-1 ps-2 worker-2
+    echo 65 >ends/worker-2
+    wait_end
+    [ "$status" -eq 65 ]
+    [ -e saved ]
+    grep -qx "worker ended with status 65, and the run with it; see run/log" err
+    none_left
+}
+
+@test "sh: the last worker that leaves as it should ends nothing, though others could not work" {
+    begin_sh 2>err
+    echo 65 >ends/worker-1
+    wait_for not_here worker-1
+    echo 0 >ends/worker-2
+    wait_for not_here worker-2
+    sleep 2 # and watch has looked
+    all_here controller serve-1 ps-1 ps-2
+    echo 0 >ends/controller
+    echo 0 >ends/all
+    wait_end
+    [ "$status" -eq 0 ]
+    none_left
+}
+
 @test "sh: a server that cannot work ends the run, and so does the last worker" {
     local lost
     for lost in serve-1 ps-2; do
@@ -253,6 +301,13 @@ write_units() {
         [ -z "$output" ]
         rm -r units
     done
+}
+
+@test "systemd: a member that ends with 75, as one that lost its session, is started again" {
+    write_units
+    local role
+    for role in serve@ ps@ worker@; do grep -qx RestartForceExitStatus=75 "units/adam-run-$role.service"; done
+    if grep RestartForceExitStatus units/adam-run-controller.service; then return 1; fi
 }
 
 @test "systemd: several controllers are instances of one unit, and end by order before they are stopped" {
