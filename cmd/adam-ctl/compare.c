@@ -2,6 +2,7 @@
 #include <limits.h>
 
 #include "adam-ctl/subcommand.h"
+#include "cli/talk.h"
 #include "core/error.h"
 #include "report/compare.h"
 
@@ -9,15 +10,16 @@ static int run_compare(const struct subcommand *subcommand, char **operands, int
                        struct error *err) {
     const struct compare_options *options = subcommand->options;
     size_t n = (size_t)count;
+    struct talk talk = {PROGRAM, false};
     struct history *runs;
-    int status = history_read_all(&runs, operands, n, err);
+    int status = history_read_all(&runs, operands, &n, talk_say, &talk, err);
     if (status != STATUS_OK)
         return status;
     compare_sort(runs, n, options->sort);
     status = options->json ? print_json(compare_json(runs, n), err)
                            : print_text(compare_text(runs, n), err);
     history_free_all(runs, n);
-    return status;
+    return status == STATUS_OK && n < (size_t)count ? STATUS_SKIPPED : status;
 }
 
 size_t compare_subcommands(struct subcommand *subcommands, struct compare_options *options) {

@@ -42,12 +42,12 @@ static int curves_settings(struct curves_options *curves, const struct picture_o
 }
 
 static int write_curves(const struct picture_options *options, const struct curves_options *curves,
-                        const struct history *runs, int count, struct error *err) {
+                        const struct history *runs, size_t count, struct error *err) {
     struct textfile *file;
     int status = textfile_open(&file, options->output, err);
     if (status != STATUS_OK)
         return status;
-    status = curves_write(textfile_stream(file), runs, (size_t)count, curves, err);
+    status = curves_write(textfile_stream(file), runs, count, curves, err);
     if (status == STATUS_OK)
         return textfile_close(file, err);
     textfile_abort(file);
@@ -61,13 +61,15 @@ static int run_plot(const struct subcommand *subcommand, char **operands, int co
     int status = curves_settings(&curves, options, err);
     if (status != STATUS_OK)
         return status;
+    size_t n = (size_t)count;
+    struct talk talk = {PROGRAM, false};
     struct history *runs;
-    status = history_read_all(&runs, operands, (size_t)count, err);
+    status = history_read_all(&runs, operands, &n, talk_say, &talk, err);
     if (status != STATUS_OK)
         return status;
-    status = write_curves(options, &curves, runs, count, err);
-    history_free_all(runs, (size_t)count);
-    return status;
+    status = write_curves(options, &curves, runs, n, err);
+    history_free_all(runs, n);
+    return status == STATUS_OK && n < (size_t)count ? STATUS_SKIPPED : status;
 }
 
 // What a report is made of, beside the run's metrics.

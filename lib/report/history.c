@@ -1,10 +1,12 @@
 #include "report/history.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/error.h"
 #include "core/io.h"
@@ -332,16 +334,58 @@ void history_free(struct history *history) {
     *history = (struct history){0};
 }
 
-int history_read_all(struct history **runs, char *const *paths, size_t count, struct error *err) {
-    int status = STATUS_OK;
-    *runs = mem_zeroed(count, sizeof **runs);
+// Whether the first line of the metrics is there, and is one of metrics.
+static bool begins_as_metrics(const char *path) {
+    FILE *file = fopen(path, "re");
+    char *text = NULL;
+    size_t capacity = 0;
+    ssize_t length = 0;
+    json_t *line = NULL;
+    bool read = file && !io_line(file, path, &text, &capacity, &length, NULL) && length > 0 &&
+                !json_read(&line, text, (size_t)length, NULL);
+    bool begins = read && json_is_string(json_object_get(line, "event"));
+    json_decref(line);
+    free(text);
+    if (file)
+        fclose(file);
+    return begins;
+}
+
+// Whether there is something, but no run. What cannot be read may be one.
+static bool is_something_else(const char *path) {
+    struct stat about;
+    char *file = stat(path, &about) ? NULL : metrics_path(path);
+    bool else_there = file && (access(file, R_OK) ? errno == ENOENT : !begins_as_metrics(file));
+    free(file);
+    return else_there;
+}
+
+int history_read_all(struct history **runs, char *const *paths, size_t *count,
+                     void (*say)(void *self, const char *text), void *self, struct error *err) {
+    const size_t all = *count;
+    struct error why = {0};
+    int status = STATUS_OK, skipped = STATUS_OK;
+    *count = 0;
+    *runs = mem_zeroed(all, sizeof **runs);
     if (!*runs)
         return error_nomem(err);
-    for (size_t i = 0; i < count && status == STATUS_OK; i++)
-        status = history_read(&(*runs)[i], paths[i], err);
+    for (size_t i = 0; i < all && status == STATUS_OK; i++) {
+        status = history_read(&(*runs)[*count], paths[i], &why);
+        *count += status == STATUS_OK;
+        if (status != STATUS_OK && all > 1 && is_something_else(paths[i])) {
+            error_context(&why, "skipped");
+            say(self, why.text);
+            skipped = status;
+            status = STATUS_OK;
+        }
+    }
+    if (status == STATUS_OK && *count == 0)
+        status = error_set(&why, skipped, "none of them is a run");
     if (status == STATUS_OK)
         return STATUS_OK;
-    history_free_all(*runs, count);
+    if (err)
+        *err = why;
+    history_free_all(*runs, *count);
     *runs = NULL;
     return status;
 }

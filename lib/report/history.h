@@ -60,8 +60,11 @@ struct history {
 // Steps that a resumed run did again replace the earlier ones.
 int history_read(struct history *history, const char *path, struct error *err);
 void history_free(struct history *history);
-// The runs at several paths, to be freed with history_free_all.
-int history_read_all(struct history **runs, char *const *paths, size_t count, struct error *err);
+// The runs at *count paths, to be freed with history_free_all. Of several paths those where there
+// is no run, but a folder or a file of another kind, are left out: `say` gets a line about each,
+// and *count becomes the number of runs. Statuses as history_read.
+int history_read_all(struct history **runs, char *const *paths, size_t *count,
+                     void (*say)(void *self, const char *text), void *self, struct error *err);
 void history_free_all(struct history *runs, size_t count);
 
 // The last start event, or NULL.

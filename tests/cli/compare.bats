@@ -77,6 +77,31 @@ END
     adam-ctl compare n | grep -q 'top1  *r2  *at'
 }
 
+@test "of runs/* what is no run is skipped with a word, and the status is 1" {
+    three_runs
+    mkdir -p runs/empty runs/none
+    mv a b runs
+    echo 'what I tried' >runs/notes.txt
+    : >runs/none/metrics.jsonl
+    run_status 1 adam-ctl compare runs/*
+    [ "$(cut -d' ' -f1 <<<"$output" | xargs)" = "run runs/a runs/b" ]
+    [ "$(grep -c '^adam-ctl: skipped: ' <<<"$stderr")" -eq 3 ]
+    for name in empty none notes.txt; do grep -q "skipped: .*runs/$name" <<<"$stderr"; done
+    run_status 1 adam-ctl compare runs/* --json
+    [ "$(jq -c '[.runs[].run]' <<<"$output")" = '["runs/a","runs/b"]' ]
+    run_status 1 adam-ctl plot runs/* -o curves.svg
+    grep -q 'skipped: .*runs/notes.txt' <<<"$stderr"
+    adam-ctl plot runs/a runs/b | cmp - curves.svg
+    # One that is not there, or is damaged, is a mistake; and so is a list without a run.
+    run_status 66 adam-ctl compare runs/a nowhere
+    run_status 65 adam-ctl compare runs/notes.txt
+    run_status 65 adam-ctl compare runs/none runs/notes.txt
+    [[ $stderr = *"none of them is a run"* ]]
+    echo '{"v":1,' >>runs/b/metrics.jsonl
+    run_status 65 adam-ctl compare runs/*
+    [[ $stderr = *"runs/b/metrics.jsonl:4: "* ]]
+}
+
 @test "JSON has the figures, and null for what is not known" {
     three_runs
     adam-ctl compare a c --json >both.json
