@@ -230,6 +230,16 @@ int http_open(struct http **out, const char *address, bool insecure, const char 
     return status;
 }
 
+int http_url(const struct http *http, char url[PROTO_ADDRESS_MAX], struct error *err) {
+    static const char scheme[] = "http://";
+    char place[PROTO_ADDRESS_MAX];
+    int status = http_place(http->fd, place, err);
+    if (!status)
+        snprintf(url, PROTO_ADDRESS_MAX, "%s%.*s", scheme, (int)(PROTO_ADDRESS_MAX - sizeof scheme),
+                 place);
+    return status;
+}
+
 void http_set(struct http *http, char *text) {
     if (!text)
         return;

@@ -9,6 +9,8 @@
 
 #include <stdbool.h>
 
+#include "proto/messages.h"
+
 struct error;
 
 struct http;
@@ -18,6 +20,8 @@ struct http;
 // path must outlive it.
 int http_open(struct http **out, const char *address, bool insecure, const char *path,
               struct error *err);
+// "http://HOST:PORT", where it is served. STATUS_UNAVAILABLE.
+int http_url(const struct http *http, char url[PROTO_ADDRESS_MAX], struct error *err);
 // The page from now on; takes the text over. NULL leaves it as it is.
 void http_set(struct http *http, char *text);
 void http_close(struct http *http);

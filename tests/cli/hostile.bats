@@ -187,11 +187,12 @@ status_through() { # full|fickle
     status_through fickle
 }
 
-@test "the HTTP port answers what it should" {
-    http=$(free_port)
+@test "the HTTP port answers what it should, and stands in a file" {
     printf 'input 1x1x4\nsoftmax units=2\n' >small.net
     printf 'model = small.net\n' >run.conf
-    start adam-ctl controller --http "127.0.0.1:$http" --out run run.conf 2>ctl.log
+    start adam-ctl controller --http 127.0.0.1:0 --out run run.conf 2>ctl.log
+    wait_for test -s run/controller.http
+    http=$(sed -n 's|^http://127.0.0.1:\([1-9][0-9]*\)$|\1|p' run/controller.http)
     wait_for page_is_there
     curl -sSI "http://127.0.0.1:$http/metrics" >headers
     grep -q '^HTTP/1.1 200 OK' headers
@@ -204,6 +205,9 @@ status_through() { # full|fickle
     exec 7>&-
     head -c 8000 /dev/zero | tr '\0' x >long
     [ "$(curl -s -o other -w '%{http_code}' -H "x: $(cat long)" "http://127.0.0.1:$http/metrics")" = 431 ]
+    kill -TERM "$pid"
+    wait_end
+    [ ! -e run/controller.http ]
 }
 
 # Megabytes of memory that a process takes.

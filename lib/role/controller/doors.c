@@ -154,14 +154,35 @@ static int tell_ready(struct doors *doors, struct error *err) {
     return status ? status : ready_tell(&doors->told, addresses, doors->config->controllers, err);
 }
 
-int doors_listen(struct doors *doors, struct error *err) {
+// One that was killed may have left the file.
+static int open_page(struct doors *doors, struct error *err) {
     const struct controller_config *config = doors->config;
+    char url[PROTO_ADDRESS_MAX];
+    const char *urls[] = {url};
+    unlink(doors->page_file);
+    if (!config->http)
+        return STATUS_OK;
+    int status = http_open(&doors->http, config->http, config->insecure, "/metrics", err);
+    if (!status)
+        status = http_url(doors->http, url, err);
+    return status ? status : ready_tell(&doors->page, urls, 1, err);
+}
+
+int doors_listen(struct doors *doors, struct error *err) {
     if (doors->listener)
         return STATUS_OK;
     int status = open_listener(doors, err);
-    if (!status && config->http)
-        status = http_open(&doors->http, config->http, config->insecure, "/metrics", err);
+    if (!status)
+        status = open_page(doors, err);
     return status ? status : tell_ready(doors, err);
+}
+
+static char *page_file_of(const struct controller_config *config) {
+    char *path = NULL;
+    int length = config->controllers == 1
+                     ? asprintf(&path, "%s/controller.http", config->folder)
+                     : asprintf(&path, "%s/controller-%u.http", config->folder, config->id + 1);
+    return length < 0 ? NULL : path;
 }
 
 int doors_init(struct doors *doors, const struct controller_config *config, struct error *err) {
@@ -173,8 +194,10 @@ int doors_init(struct doors *doors, const struct controller_config *config, stru
         doors->port_file = NULL;
         return error_nomem(err);
     }
+    doors->page_file = page_file_of(config);
     doors->port = (struct ready){.port_file = doors->port_file, .fd = -1};
-    return STATUS_OK;
+    doors->page = (struct ready){.port_file = doors->page_file, .fd = -1};
+    return doors->page_file ? STATUS_OK : error_nomem(err);
 }
 
 int doors_open(struct doors *doors, struct error *err) {
@@ -184,6 +207,8 @@ int doors_open(struct doors *doors, struct error *err) {
 
 void doors_close(struct doors *doors, bool over) {
     listener_close(doors->listener);
+    if (doors->http)
+        ready_forget(&doors->page);
     http_close(doors->http);
     if (doors->listener && over) {
         unlink(doors->port_file); // whichever controller has written it
@@ -200,4 +225,5 @@ void doors_free(struct doors *doors) {
     pthread_mutex_destroy(&doors->talk);
     pthread_mutex_destroy(&doors->lock);
     free(doors->port_file);
+    free(doors->page_file);
 }

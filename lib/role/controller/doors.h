@@ -29,6 +29,8 @@ struct doors {
     struct http *http;       // NULL: none
     struct ready port, told; // RUN/controller.port, and where the user wants the address
     char *port_file;
+    struct ready page; // RUN/controller.http, or of several controllers RUN/controller-N.http
+    char *page_file;
     pthread_mutex_t lock; // of what follows, which threads of the network read
     struct proto_id run;  // zeros while it does not lead
     uint64_t model_hash;  //
