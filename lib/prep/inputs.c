@@ -127,18 +127,24 @@ static int open_next_input(struct inputs *inputs, struct error *err) {
                : source_open_list(&inputs->source, path, &options, source_classes(inputs), err);
 }
 
-// A kept sample is the reason why it is bad (empty: it is good), a zero byte, how many
-// samples are missing then, and the packed sample.
+// A kept sample is the reason why it is bad (empty: it is good), a zero byte, what is lost by that,
+// and the packed sample.
+struct kept_loss {
+    uint64_t missing;
+    bool no_loss;
+};
+
 static int keep_sample(struct inputs *inputs, const struct sample *sample, const char *reason,
                        struct error *err) {
     struct kept_range *kept = &inputs->kept[inputs->at];
-    size_t missing = strlen(reason) + 1, packed = missing + sizeof sample->missing;
+    struct kept_loss loss = {sample->missing, sample->no_loss};
+    size_t at = strlen(reason) + 1, packed = at + sizeof loss;
     size_t size = packed + packed_size(sample);
     uint8_t *piece = mem_array(size, 1);
     if (!piece)
         return error_nomem(err);
-    memcpy(piece, reason, missing);
-    memcpy(piece + missing, &sample->missing, sizeof sample->missing);
+    memcpy(piece, reason, at);
+    memcpy(piece + at, &loss, sizeof loss);
     packed_write(piece + packed, sample);
     int status = park_put(inputs->park, piece, size, err);
     free(piece);
@@ -152,11 +158,13 @@ static int replay_sample(struct inputs *inputs, struct sample *sample, bool *mor
     if (status || !*more)
         return status;
     const char *reason = (const char *)inputs->reader.piece;
-    size_t missing = strnlen(reason, inputs->reader.size) + 1;
-    size_t packed = missing + sizeof sample->missing;
+    struct kept_loss loss;
+    size_t at = strnlen(reason, inputs->reader.size) + 1, packed = at + sizeof loss;
     if (packed > inputs->reader.size)
         return error_set(err, STATUS_IO, "a temporary file is damaged");
-    memcpy(&sample->missing, inputs->reader.piece + missing, sizeof sample->missing);
+    memcpy(&loss, inputs->reader.piece + at, sizeof loss);
+    sample->missing = loss.missing;
+    sample->no_loss = loss.no_loss;
     status = packed_read(sample, inputs->reader.piece + packed, inputs->reader.size - packed, err);
     if (!status && *reason)
         status = error_set(err, STATUS_SKIPPED, "%s", reason);
@@ -269,12 +277,6 @@ int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct
             return status;
         }
     }
-}
-
-// What is kept comes from no folder: a folder is read again.
-bool inputs_passes_over(const struct inputs *inputs, const struct sample *sample,
-                        const struct error *why) {
-    return inputs->source && source_passes_over(inputs->source, sample, why);
 }
 
 int inputs_rewind(struct inputs *inputs, struct error *err) {

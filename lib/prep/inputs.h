@@ -33,10 +33,6 @@ int inputs_open(struct inputs **out, const struct inputs_config *config, struct 
 // As source_next.
 int inputs_next(struct inputs *inputs, struct sample *sample, bool *more, struct error *err);
 
-// Whether a report (STATUS_SKIPPED, and why) is no loss: as source_passes_over.
-bool inputs_passes_over(const struct inputs *inputs, const struct sample *sample,
-                        const struct error *why);
-
 // Starts over, behind the end. STATUS_BUG: without config->again.
 int inputs_rewind(struct inputs *inputs, struct error *err);
 

@@ -113,7 +113,7 @@ static int add_bad(const struct prepare *p, struct copy_group *g, const struct e
     const struct sample *sample = &p->current;
     struct sample_copy *copy = add_copy(g);
     copy->bad = true, copy->error = *why;
-    copy->no_loss = inputs_passes_over(p->inputs, sample, why);
+    copy->no_loss = sample->no_loss;
     copy->input = g->input_count;
     struct sample *in = &g->inputs[g->input_count++];
     in->missing = sample->missing;

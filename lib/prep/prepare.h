@@ -42,7 +42,7 @@ struct prepare_config {
 
     struct outputs_options outputs; // its split counts everywhere
     const struct classes *classes;  // class names that are fixed; NULL: as they come
-    bool stop_on_error;             // at a loss (inputs_passes_over); else bad ones are left out
+    bool stop_on_error;             // at a loss; else bad ones are left out
     int threads;
     uint64_t seed;
 

@@ -56,6 +56,9 @@ struct sample {
     // Of a report (STATUS_SKIPPED of source_next) in its place: how many samples are missing
     // by it. Usually 1; 0 when what is wrong is no sample, such as the end of a file.
     uint64_t missing;
+    // Of a report: it is on what was never a sample, such as a link in a folder that leads back, or
+    // one in an archive that has no picture's name.
+    bool no_loss;
     uint8_t *encoded;
     size_t encoded_size, encoded_capacity;
     struct image image;

@@ -179,6 +179,7 @@ int source_next(struct source *source, struct sample *sample, bool *more, struct
     sample->targets = NULL;
     sample->encoded_size = 0;
     sample->missing = 1;
+    sample->no_loss = false;
     if (sample->original)
         sample->original[0] = 0;
     *more = true;
@@ -193,7 +194,7 @@ bool source_passes_over(const struct source *source, const struct sample *sample
                         const struct error *why) {
     const struct source_hooks *hooks = &source->options.hooks;
     char text[ERROR_TEXT];
-    if (source->kind != &source_folder || sample->missing > 0)
+    if (!sample->no_loss)
         return false;
     snprintf(text, sizeof text, "skipped %.1000s: %.1000s", sample->path, why->text);
     if (hooks->say)

@@ -93,8 +93,8 @@ bool source_has_offsets(const struct source *source);
 // Of such a source: the file offset of the chunk that the last sample came from.
 uint64_t source_offset(const struct source *source);
 
-// Whether a report is no loss: a link that leads back or a pipe in a folder. If so,
-// hooks.say tells the user, and a reader that wants all samples can go on.
+// Whether a report is no loss (sample->no_loss). If so, hooks.say tells the user, and a
+// reader that wants all samples can go on.
 bool source_passes_over(const struct source *source, const struct sample *sample,
                         const struct error *why);
 

@@ -412,6 +412,7 @@ static int tell_omitted(struct folder *folder, struct sample *sample, struct err
     size_t i = folder->told++;
     int status = sample_path(sample, folder->omitted.items[i], err);
     sample->missing = 0;
+    sample->no_loss = true;
     return status ? status : error_set(err, STATUS_SKIPPED, "%s", folder->reasons.items[i]);
 }
 

@@ -402,6 +402,7 @@ static int take_other(struct source *source, struct sample *sample, struct error
     bool scattered;
     if (state->member.other) {
         sample->missing = 0;
+        sample->no_loss = true;
         return refuse_member(source, sample, fault_of(&state->member, room), err);
     }
     const char *base = base_of(state->member.name);

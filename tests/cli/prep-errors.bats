@@ -475,6 +475,38 @@ END
     [ "$(stat_of set/ '[.classes[].samples] | join(" ")')" = "2 2 2 2 2 2 4 2 2 2" ]
 }
 
+@test "links in an archive that are no pictures are passed over and named, also by those who train" {
+    adam-prep draw 20 -q -o plain.tar
+    mkdir set
+    tar xf plain.tar -C set
+    ln -s nowhere set/latest
+    ln -s 000003.png set/newest
+    ln set/000004.cls set/zz
+    mkfifo set/pipe
+    tar cf links.tar --sort=name -C set .
+    adam-prep plain.tar -q -o plain.arec
+    run_status 1 adam-prep links.tar --on-error stop --reject bad.tsv -o x.arec
+    [[ "$stderr" = *"20 in, 20 out, 0 skipped"* ]]
+    [ "$(grep -c 'skipped links.tar: ./latest: at offset [0-9]*: is a symbolic link' <<<"$stderr")" -eq 1 ]
+    diff <(cut -f1 bad.tsv) - <<<$'links.tar: ./latest\nlinks.tar: ./newest\nlinks.tar: ./pipe\nlinks.tar: ./zz'
+    cmp plain.arec x.arec
+    # Also where a pipe is read twice.
+    run_status 1 adam-prep - --on-error stop --balance -q -o x.arec -f <links.tar
+    cmp plain.arec x.arec
+    run_ok adam-worker --model "$ROOT/examples/digits.net" --data links.tar --test links.tar --epochs 1 --out run/
+    [[ "$stderr" = *"skipped links.tar: ./latest: at offset "*": is a symbolic link"* ]]
+    [[ "$stderr" = *"skipped links.tar: ./zz: at offset "*": is a hard link"* ]]
+    [ "$(jq 'select(.event == "start").train.samples' run/metrics.jsonl)" -eq 20 ]
+    run_ok adam-eval --model run/latest --data links.tar --json
+    [ "$(jq .samples <<<"$output")" -eq 20 ]
+    [[ "$stderr" = *"skipped links.tar: ./newest: at offset "* ]]
+    # One with the name of a picture is a sample that is missing.
+    ln -s nowhere set/gone.png
+    tar cf gone.tar --sort=name -C set .
+    run_status 65 adam-worker --model "$ROOT/examples/digits.net" --data gone.tar --epochs 1 --out other/
+    [[ "$stderr" = *"gone.tar: ./gone.png: at offset "*": is a symbolic link"* ]]
+}
+
 @test "the same pictures are read whatever links to folders are called" {
     adam-prep draw 40 -q -o set/
     mkdir -p f/cat/z_real far && mv set/1/* f/cat/z_real/ && mv set/2 far/deep && mv set/3/* far/
