@@ -12,9 +12,10 @@ struct error;
 // -1 with errno.
 ssize_t io_read_at(int fd, void *into, size_t size, off_t at);
 
-// The next line of a file, with its end; *length is -1 behind the last one. *line and *room begin
-// as NULL and 0, and grow; the caller frees *line. STATUS_IO: the file cannot be read, or memory is
-// out, which getline alone does not tell from the end. `path` is for the text.
+// The next line of a file, with its end, the first without a byte-order mark; *length is -1 behind
+// the last one. *line and *room begin as NULL and 0, and grow; the caller frees *line. STATUS_IO:
+// the file cannot be read, or memory is out, which getline alone does not tell from the end. `path`
+// is for the text.
 int io_line(FILE *file, const char *path, char **line, size_t *room, ssize_t *length,
             struct error *err);
 

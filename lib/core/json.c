@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "core/utf8.h"
 
 // jansson calls a text wrong for which it has no memory, and may go on with one that it lost a part
@@ -43,7 +44,8 @@ static size_t give(void *buffer, size_t room, void *self) {
 }
 
 int json_read(json_t **out, const char *text, size_t size, struct error *err) {
-    struct document document = {.text = text, .size = size};
+    size_t mark = text_mark(text, size);
+    struct document document = {.text = text + mark, .size = size - mark};
     json_error_t where;
     errno = 0;
     *out = json_load_callback(give, &document, JSON_REJECT_DUPLICATES, &where);

@@ -7,7 +7,8 @@
 struct error;
 
 // Parses one strict document (duplicate keys refused, nesting bounded by
-// jansson's 2048). *out is a new reference. STATUS_DATA with line and column.
+// jansson's 2048; a byte-order mark in front is passed over). *out is a new reference. STATUS_DATA
+// with line and column.
 int json_read(json_t **out, const char *text, size_t size, struct error *err);
 
 enum { JSON_DIGITS = 9 }; // of reals: what a float needs

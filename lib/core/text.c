@@ -8,6 +8,11 @@
 
 enum { LONGEST_NUMBER = 63, LONGEST_WORD = 63 };
 
+size_t text_mark(const char *text, size_t length) {
+    static const char mark[] = {'\xef', '\xbb', '\xbf'};
+    return length >= sizeof mark && !memcmp(text, mark, sizeof mark) ? sizeof mark : 0;
+}
+
 // Whether every character is one of `set`; `text` need not end in a NUL.
 static bool consists_of(const char *text, size_t length, const char *set) {
     for (size_t i = 0; i < length; i++)

@@ -14,6 +14,10 @@ bool text_real(const char *text, size_t length, double *value);
 // An integer as numbers are usually written: "7" and "-7", not "007", "+7" and "-0".
 bool text_plain_integer(const char *text, int64_t *value);
 
+// How many bytes the byte-order mark of UTF-8 has in front of text[0..length), 3 or 0: some editors
+// write one, and it is none of the text.
+size_t text_mark(const char *text, size_t length);
+
 // The candidate nearest to `word` by edit distance, for "did you mean 'x'?";
 // NULL when none is near enough (a third of its length, at least one).
 const char *text_nearest(const char *word, size_t length, const char *const *candidates, size_t n);

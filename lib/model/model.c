@@ -7,12 +7,15 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "model/script.h"
 
 // The whole file, NUL-terminated, or as much as shows that it is too large.
 static int read_text(char text[MODEL_TEXT_MAX + 2], FILE *file, const char *name,
                      struct error *err) {
     size_t length = fread(text, 1, MODEL_TEXT_MAX + 1, file);
+    size_t mark = length > MODEL_TEXT_MAX ? 0 : text_mark(text, length);
+    memmove(text, text + mark, length -= mark);
     text[length] = 0;
     if (ferror(file))
         return error_errno(err, STATUS_NOINPUT, "cannot read %s", name);

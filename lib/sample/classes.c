@@ -7,6 +7,7 @@
 #include "core/grow.h"
 #include "core/mem.h"
 #include "core/random.h"
+#include "core/text.h"
 #include "sample/sample.h"
 #include "store/stream.h"
 
@@ -167,7 +168,8 @@ static int read_file(struct classes *classes, const char *path, struct error *er
     if (!status && memchr(data, 0, size))
         status = error_set(err, STATUS_DATA, "%s: no text: it holds a zero byte", path);
     if (!status) {
-        char *text = mem_text((const char *)data, size);
+        size_t mark = text_mark((const char *)data, size);
+        char *text = mem_text((const char *)data + mark, size - mark);
         status = text ? add_lines(classes, text, path, err) : error_nomem(err);
         free(text);
     }

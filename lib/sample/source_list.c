@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "sample/source_kind.h"
 
 enum { LONGEST_LINE = 1 << 16 };
@@ -53,8 +54,11 @@ static int read_line(struct source *source, bool *more, struct error *err) {
             status = stream_read(source->stream, list->line, length + ended, &got, err);
         if (status)
             return status;
+        if (list->number++ == 0) {
+            size_t mark = text_mark(list->line, length);
+            memmove(list->line, list->line + mark, length -= mark);
+        }
         list->line[length] = 0;
-        list->number++;
         if (source->options.separator && length > 0 && list->line[length - 1] == '\r')
             list->line[--length] = 0;
         *more = length > 0;

@@ -8,6 +8,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
+#include "core/text.h"
 #include "sample/keyset.h"
 #include "sample/source_kind.h"
 #include "sample/tar_group.h"
@@ -173,6 +174,8 @@ static int read_class(struct source *source, struct sample *sample, struct error
     int status = tar_reader_read(state->tar, current->class, TAR_CLASS_MAX - 1, &got, err);
     if (status)
         return report_cut(source, sample, status, err);
+    size_t mark = text_mark(current->class, got);
+    memmove(current->class, current->class + mark, got -= mark);
     while (got > 0 && (current->class[got - 1] == '\n' || current->class[got - 1] == '\r'))
         got--;
     current->class[got] = 0;

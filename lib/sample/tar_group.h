@@ -13,7 +13,7 @@
 
 enum tar_member_kind { MEMBER_OTHER, MEMBER_PICTURE, MEMBER_CLASS, MEMBER_ORIGINAL, MEMBER_KINDS };
 
-enum { TAR_CLASS_MAX = CLASS_NAME_MAX + 2, TAR_GROUP_WAITING = 16, TAR_FAULT = 96 };
+enum { TAR_CLASS_MAX = CLASS_NAME_MAX + 5, TAR_GROUP_WAITING = 16, TAR_FAULT = 96 };
 
 // A sample, or what of it is read already.
 struct tar_sample {

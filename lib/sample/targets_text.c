@@ -39,6 +39,8 @@ static int read_whole(struct targets *targets, struct stream *stream, struct err
         return status;
     if (size > TEXT_MAX)
         return error_set(err, STATUS_DATA, "%s: more than %zu bytes", targets->name, TEXT_MAX);
+    size_t mark = text_mark((const char *)data, size);
+    data += mark, size -= mark;
     targets->text = mem_array(size + 1, 1);
     if (!targets->text)
         return error_nomem(err);

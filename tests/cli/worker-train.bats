@@ -373,6 +373,46 @@ tell it: --spool FILE counts them first" ]
     [ "$(cat err)" = 'adam-worker: error: a file has become shorter while it was read' ]
 }
 
+@test "a byte-order mark in front of a text is none of it" {
+    mkdir plain marked members
+    adam-prep draw 30 -q -o set/
+    find set/ -name '*.png' | sort | sed -E 's,set/([0-9])/.*,&\tclass \1,' >plain/list
+    seq -f 'class %g' 9 -1 0 >plain/classes
+    printf '%s\n' 'input 1x28x28' 'softmax units=10' >plain/net
+    sed 's/softmax/logistic/' plain/net >plain/several
+    printf '%s\t2\n' 'class 3' >plain/weights
+    { echo $'key\tlabels' && sed 's/\.png\t/\t/' plain/list; } >plain/targets
+    printf '%s\n' 'model = net' 'data = ../set' >plain/run.conf
+    (cd plain && for file in *; do { printf '\xef\xbb\xbf' && cat "$file"; } >"../marked/$file"; done)
+    for where in plain marked; do
+        run_ok adam-prep --files-from $where/list --label-from column --classes $where/classes -q -o $where.tar
+        run_ok adam-prep - --from list --label-from column -q -o $where.npy <$where/list
+        cd $where
+        run_ok adam-worker --model net --data ../plain.tar --class-weights weights --sync -q --epochs 1 --out one
+        run_ok adam-worker --model several --data ../plain.tar --targets targets --sync -q --epochs 1 --out two
+        run_ok adam-ctl sh run.conf --out run
+        cd ..
+    done
+    cmp plain.tar marked.tar
+    cmp plain-labels.npy marked-labels.npy
+    cmp plain/one/latest/model.safetensors marked/one/latest/model.safetensors
+    cmp plain/two/latest/model.safetensors marked/two/latest/model.safetensors
+    # The labels in a tar are texts, too.
+    tar xf plain.tar -C members
+    find members -name '*.cls' | while read -r file; do
+        printf '\xef\xbb\xbf%s' "$(cat "$file")" >label && mv label "$file"
+    done
+    tar cf members.tar --sort=name -C members .
+    labels() { adam-prep stat "$1" --json | jq -c '.classes | map(.name) | sort'; }
+    [ "$(labels members.tar)" = "$(labels plain.tar)" ]
+    # A mark alone is an empty text, and a part of one is none.
+    printf '\xef\xbb\xbf' >empty
+    run_status 65 adam-worker --model plain/several --data plain.tar --targets empty --out x
+    [[ "$stderr" = *"empty: is empty"* ]]
+    { printf '\xef\xbb' && cat plain/net; } >part
+    run_status 65 adam-worker --model part --data plain.tar --out x
+}
+
 @test "a mistake is named before anything is trained" {
     run_status 2 adam-worker --data train.idx
     [[ "$stderr" = *"--model FILE"* ]]

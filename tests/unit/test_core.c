@@ -14,6 +14,7 @@
 #include "core/crew.h"
 #include "core/error.h"
 #include "core/grow.h"
+#include "core/io.h"
 #include "core/json.h"
 #include "core/mem.h"
 #include "core/printable.h"
@@ -292,6 +293,43 @@ static bool long_text_is_sound(const char *document, size_t size, rlim_t more) {
     return child > 0 && waitpid(child, &ended, 0) == child && ended == 0;
 }
 
+static void test_marks(struct tap *tap) {
+    TEST(tap, "a byte-order mark in front is none of a text", {
+        CHECK_INT(tap, text_mark("\xef\xbb\xbfx", 4), 3);
+        CHECK_INT(tap, text_mark("\xef\xbb\xbf", 3), 3);
+        CHECK_INT(tap, text_mark("\xef\xbb\xbf", 2), 0);
+        CHECK_INT(tap, text_mark("x\xef\xbb\xbf", 4), 0);
+        CHECK_INT(tap, text_mark("", 0), 0);
+        json_t *read = NULL;
+        CHECK_INT(tap, json_read(&read, "\xef\xbb\xbf[7]", 6, NULL), STATUS_OK);
+        CHECK_INT(tap, json_integer_value(json_array_get(read, 0)), 7);
+        json_decref(read);
+        struct error err;
+        CHECK_INT(tap, json_read(&read, "\xef\xbb\xbf\xef\xbb\xbf[7]", 9, &err), STATUS_DATA);
+        CHECK_INT(tap, json_read(&read, "\xef\xbb\xbf", 3, &err), STATUS_DATA);
+    });
+    TEST(tap, "nor of the first line of a file, and it is of another", {
+        FILE *file = tmpfile();
+        char *line = NULL;
+        size_t room = 0;
+        ssize_t length;
+        fputs("\xef\xbb\xbf"
+              "one\n\xef\xbb\xbf"
+              "two\n",
+              file);
+        rewind(file);
+        CHECK_INT(tap, io_line(file, "it", &line, &room, &length, NULL), STATUS_OK);
+        CHECK_INT(tap, length, 4);
+        CHECK_TEXT(tap, line, "one\n");
+        CHECK_INT(tap, io_line(file, "it", &line, &room, &length, NULL), STATUS_OK);
+        CHECK_INT(tap, length, 7);
+        CHECK_INT(tap, io_line(file, "it", &line, &room, &length, NULL), STATUS_OK);
+        CHECK_INT(tap, length, -1);
+        free(line);
+        fclose(file);
+    });
+}
+
 static void test_json_memory(struct tap *tap) {
     TEST(tap, "a document for which there is no memory is not called wrong", {
         const size_t size = 8 << 20;
@@ -412,6 +450,7 @@ int main(void) {
     test_mem(&tap);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     test_address_space(&tap);
+    test_marks(&tap);
     test_json_memory(&tap);
 #endif
     test_grow(&tap);
