@@ -87,6 +87,7 @@ TEST_TOOLS += python3-numpy        # an independent reader of .npy and safetenso
 TEST_TOOLS += python3-pil          # an independent decoder and resampler
 TEST_TOOLS += fonts-dejavu         # examples/finetune.sh learns their digits
 TEST_TOOLS += python3-torch        # an independent reference for every layer
+TEST_TOOLS += nodejs               # runs the script of the service's page
 TEST_TOOLS += dpkg-dev             # what the package that make deb builds depends on
 TEST_TOOLS += python3-onnx         # checks what adam-ctl export writes
 DEB_TOOLS = dpkg-dev               # what a package depends on

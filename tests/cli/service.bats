@@ -389,6 +389,12 @@ while data := sock.recv(65536): sys.stdout.write(data.decode())' "$url")
     [ "$output" = 'answered True lost 0' ]
 }
 
+@test "the page shows no answer about an earlier picture" {
+    need node
+    run_ok node "$ROOT/tests/helper/page_asks.js" "$ROOT/lib/answer/page.html"
+    [ -z "$output" ]
+}
+
 @test "the page, the figures and the health are there" {
     serve
     curl -s "$url/" | cmp - "$ROOT/lib/answer/page.html"
