@@ -40,7 +40,7 @@ _adam_eval() {
     :--from) return ;;
     :--labels) offer -f; return ;;
     :--targets) offer -f; return ;;
-    :--label-from) offer -W 'default parent column no'; return ;;
+    :--label-from) offer -W 'default parent column none'; return ;;
     :--ops) offer_operation 'resize crop pad translate hflip vflip rotate affine shear perspective elastic brightness contrast saturation hue noise blur sharpness cutout erase gray invert posterize solarize autocontrast equalize randaugment scale mean std'; return ;;
     :--max-pixels) return ;;
     :--follow) offer -d; return ;;

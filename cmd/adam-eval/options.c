@@ -9,7 +9,7 @@
 static const char *const print_choices[] = {"figures", "predictions", NULL};
 static const char *const error_choices[] = {"stop", "skip", NULL};
 static const char *const format_choices[] = {"tsv", "json", NULL};
-static const char *const label_choices[] = {"default", "parent", "column", "no", NULL};
+static const char *const label_choices[] = {"default", "parent", "column", "none", NULL};
 
 // What is followed is tested on the same samples again and again, a line each time.
 static int check_following(const struct options *o, struct error *err) {

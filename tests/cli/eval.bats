@@ -42,6 +42,14 @@ END
     python -c 'a, b = (float(open(k + ".loss").read()) for k in ("jpeg", "png")); assert abs(a - b) < 0.01, (a, b)'
 }
 
+@test "--label-from none leaves labels out, as that of adam-prep does" {
+    run_ok adam-eval --model "$model" --data "$data" --label-from none --print predictions --json -q
+    [ "$(jq -s 'map(.label) | unique | tojson' -r <<<"$output")" = '[null]' ]
+    run_ok adam-prep "$data" --label-from none --limit 3 -q -o x.arec
+    run_status 2 adam-eval --model "$model" --data "$data" --label-from no
+    [[ "$stderr" = *'default, parent, column, none'* ]]
+}
+
 @test "top-1, top-5 and loss are those of the scores of each sample" {
     run_ok adam-eval --model "$model" --data "$data" --per-sample scores.tsv
     figures=$output

@@ -288,7 +288,7 @@ END
     refused 2 'test-targets belong to targets' adam-worker --model numbers.net --data train.npy \
         --test-targets x --out no
     learn classes.net train-classes.tsv --epochs 1 --out run
-    for option in '--labels x' '--label-from no' '--confusion x' '--min-top1 0.5'; do
+    for option in '--labels x' '--label-from none' '--confusion x' '--min-top1 0.5'; do
         # shellcheck disable=SC2086
         refused 2 "leave out ${option% *}" adam-eval --model run --data test.npy --targets test-classes.tsv $option
     done
