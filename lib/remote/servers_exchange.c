@@ -458,6 +458,10 @@ static void settle_pushed(struct shard_request *request, const struct proto_push
 
 // Under the lock. True when newer routes are wanted.
 static bool settle_answer(struct shard_request *request, const struct link_request *ask) {
+    if (ask->status == STATUS_DATA) { // larger than it may be: the next one would be so again
+        fail_answer(request, request->exchange->op == EXCHANGE_OP_PULL ? "pull" : "push");
+        return false;
+    }
     if (ask->status) {
         request->due = 0;
         request->unsure = true;

@@ -34,6 +34,7 @@ enum fake_lie { // in answers to pulls
     FAKE_OTHER_PLACE,
     FAKE_FEWER,     // than were asked for, and says so
     FAKE_SHORT,     // fewer than it says
+    FAKE_LONG,      // more than was asked for
     FAKE_TWO,       // pieces in one answer
     FAKE_UNCHANGED, // though the client has nothing yet
     FAKE_MIXED,     // no lie: of several pieces the first is not newer yet, and the others are
@@ -121,7 +122,7 @@ static inline void fake_answer_pull(struct fake *fake, struct link *link, uint64
     size_t first = (size_t)piece.shard * PROTO_SHARD_FLOATS + piece.offset;
     bool news = piece.version != fake->version[piece.shard] || piece.version == 0;
     size_t size = piece.count * sizeof(float);
-    struct fake_copy *copy = malloc(sizeof *copy + size);
+    struct fake_copy *copy = calloc(1, sizeof *copy + size + sizeof(float));
     memcpy(copy->values, (state ? fake->state : fake->weights) + first, size);
     copy->part = (struct link_part){copy->values, size};
     piece.version = fake->version[piece.shard];
@@ -130,6 +131,7 @@ static inline void fake_answer_pull(struct fake *fake, struct link *link, uint64
     piece.offset += fake->lie == FAKE_OTHER_PLACE;
     piece.count = news ? piece.count - (fake->lie == FAKE_FEWER) : 0;
     copy->part.size -= fake->lie == FAKE_FEWER || fake->lie == FAKE_SHORT ? sizeof(float) : 0;
+    copy->part.size += fake->lie == FAKE_LONG ? sizeof(float) : 0;
     fake->unchanged += !news;
     const struct proto_piece pieces[] = {piece, piece};
     const struct proto_weights weights = {.pieces =

@@ -459,6 +459,7 @@ static void test_lies(struct tap *tap) {
         check_lie(tap, FAKE_FEWER);
         check_lie(tap, FAKE_SHORT);
     });
+    TEST(tap, "nor more, for which there is no room", { check_lie(tap, FAKE_LONG); });
     TEST(tap, "nor of two places at once", { check_lie(tap, FAKE_TWO); });
     TEST(tap, "nor are weights unchanged that the client never had",
          { check_lie(tap, FAKE_UNCHANGED); });
