@@ -1,5 +1,10 @@
 // Shared by the parts of the client of parameter servers. For lib/remote/servers_*.c only.
 //
+//   servers_client.c    routes, and which request goes where
+//   servers_peer.c      one server, its link, and the thread that dials it
+//   servers_exchange.c  exchanges, from their layout to their end
+//   servers_request.c   requests of them, and what the answers mean
+//
 // One lock for all lists and counts. It is never held while a link is asked, dialled or
 // closed, nor while a hook is called.
 #ifndef ADAM_REMOTE_SERVERS_INTERNAL_H
@@ -13,6 +18,9 @@
 #include "core/gate.h"
 #include "net/link.h"
 #include "remote/servers_client.h"
+
+// Seconds between two looks at what a wait is for, and until who is stopping is asked again.
+#define SERVERS_TICK 1.0
 
 TAILQ_HEAD(shard_request_queue, shard_request);
 
@@ -116,7 +124,7 @@ int peer_open(struct peer **out, struct servers *servers, const struct proto_ser
 void peer_close(struct peer *peer);
 void peer_pump(struct peer *peer);
 
-// servers_exchange.c. Sends the request, and those chained to it. Otherwise than with
+// servers_request.c. Sends the request, and those chained to it. Otherwise than with
 // STATUS_OK nothing was sent; with it they may be over already.
 int shard_request_send(struct shard_request *request, struct link *link, struct error *err);
 // The requests' exchanges are over as far as these go; under the lock.
