@@ -8,6 +8,7 @@
 #include "core/clock.h"
 #include "core/json.h"
 #include "core/mem.h"
+#include "net/http_head.h"
 
 #define TYPE_JSON "application/json"
 #define TYPE_METRICS "text/plain; version=0.0.4; charset=utf-8"
@@ -170,11 +171,12 @@ static void take_bytes(struct request *request, const char *data, size_t size) {
 
 // A length that is too large is refused before any byte of it has come.
 static enum MHD_Result begin_request(struct talker *talker, struct MHD_Connection *connection,
-                                     struct caller *caller, void **context) {
+                                     struct caller *caller, const char *url, const char *version,
+                                     void **context) {
     const char *length = header_of(connection, MHD_HTTP_HEADER_CONTENT_LENGTH);
     bool refused = caller->state == CALLER_REFUSED;
     const char *why;
-    int code = refused ? MHD_HTTP_OK : framing_check(connection, &why);
+    int code = refused ? MHD_HTTP_OK : framing_check(connection, url, version, &why);
     if (code != MHD_HTTP_OK) {
         caller_refuse(talker, caller, code, why);
         return MHD_NO;
@@ -232,13 +234,12 @@ enum MHD_Result request_handle(void *self, struct MHD_Connection *connection, co
     struct request *request = *context;
     const union MHD_ConnectionInfo *of =
         MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    (void)version;
     if (!of || !of->socket_context)
         return MHD_NO;
     if (!request)
-        return begin_request(self, connection, of->socket_context, context);
+        return begin_request(self, connection, of->socket_context, url, version, context);
     if (*size == 0)
-        return end_request(connection, request, url, method);
+        return end_request(connection, request, http_head_path(url), method);
     take_bytes(request, data, *size);
     *size = 0;
     return MHD_YES;

@@ -80,8 +80,10 @@ enum MHD_Result request_handle(void *self, struct MHD_Connection *connection, co
 void request_completed(void *self, struct MHD_Connection *connection, void **context,
                        enum MHD_RequestTerminationCode code);
 
-// MHD_HTTP_OK when it is plain where the request ends; else another status, and why.
-int framing_check(struct MHD_Connection *connection, const char **why);
+// MHD_HTTP_OK when it is plain where the request ends and which host is meant; else another status,
+// and why.
+int framing_check(struct MHD_Connection *connection, const char *url, const char *version,
+                  const char **why);
 
 // What the samples of a request say, or what is wrong with it: `open` and `done` of its ask.
 bool prediction_open(struct ask *ask);

@@ -15,6 +15,7 @@
 #include "core/clock.h"
 #include "core/error.h"
 #include "core/mem.h"
+#include "net/http_head.h"
 #include "net/http_listen.h"
 #include "net/places.h"
 
@@ -75,8 +76,10 @@ static char *page_of(struct http *http, bool body, size_t *size) {
 // Of the request's first line: "GET /metrics?x HTTP/1.1".
 static char *reply_to(struct http *http, const char *head, size_t *size) {
     bool get = !strncmp(head, "GET ", 4), look = !strncmp(head, "HEAD ", 5);
-    const char *path = head + (get ? 4 : 5);
-    size_t length = strcspn(path, " ?\r\n");
+    const char *path = http_head_path(head + (get ? 4 : 5));
+    size_t length = path ? strcspn(path, " ?\r\n") : 0;
+    if (!path || !http_head_is_clear(head))
+        return make_reply("400 Bad Request", "name the host once\n", !look, size);
     if (!get && !look)
         return make_reply("405 Method Not Allowed\r\nAllow: GET, HEAD", "only GET and HEAD\n", true,
                           size);

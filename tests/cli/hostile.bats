@@ -187,6 +187,14 @@ status_through() { # full|fickle
     status_through fickle
 }
 
+# The status that port $http answers to a request of these lines.
+ask() {
+    exec 7<>"/dev/tcp/127.0.0.1/$http"
+    printf '%s\r\n' "$@" '' >&7
+    timeout 30 cat <&7 | sed -n '1s/^HTTP\/1.1 \([0-9]*\) .*/\1/p'
+    exec 7>&-
+}
+
 @test "the HTTP port answers what it should, and stands in a file" {
     printf 'input 1x1x4\nsoftmax units=2\n' >small.net
     printf 'model = small.net\n' >run.conf
@@ -198,6 +206,21 @@ status_through() { # full|fickle
     grep -q '^HTTP/1.1 200 OK' headers
     [ "$(curl -s -o other -w '%{http_code}' "http://127.0.0.1:$http/")" = 404 ]
     [ "$(curl -s -o other -w '%{http_code} %header{allow}' -d x "http://127.0.0.1:$http/metrics")" = '405 GET, HEAD' ]
+    # The host must be named once (RFC 9112, 3.2), and may stand in the target, which then counts.
+    [ "$(ask "GET /metrics HTTP/1.1")" = 400 ]
+    [ "$(ask "GET /metrics HTTP/1.1" 'Host: a' 'hOST: b')" = 400 ]
+    [ "$(ask "GET /metrics HTTP/1.1" 'Host : a')" = 400 ]
+    [ "$(ask "GET /metrics HTTP/1.1" 'Host:')" = 200 ]
+    [ "$(ask "GET /metrics HTTP/1.1" 'X-Host: b' 'Host: a')" = 200 ]
+    [ "$(ask "GET /metrics HTTP/1.1" 'Host: a' '' 'Host: b')" = 200 ]
+    [ "$(ask "GET /metrics HTTP/1.0")" = 200 ]
+    [ "$(ask "GET /metrics HTTP/1.0" 'Host: a' 'Host: b')" = 400 ]
+    [ "$(ask "GET http://a.example:80/metrics?x HTTP/1.1" 'Host: a')" = 200 ]
+    [ "$(ask "HEAD HTTP://a.example/metrics HTTP/1.1" 'Host: a')" = 200 ]
+    [ "$(ask "GET http://a.example/metrics HTTP/1.1")" = 400 ]
+    [ "$(ask "GET http://a.example HTTP/1.1" 'Host: a')" = 404 ]
+    [ "$(ask "GET http:///metrics HTTP/1.1" 'Host: a')" = 400 ]
+    [ "$(ask "GET ftp://a.example/metrics HTTP/1.1" 'Host: a')" = 404 ]
     # Half a request, and nobody else who wants its place.
     exec 7<>"/dev/tcp/127.0.0.1/$http"
     printf 'GET /metr' >&7

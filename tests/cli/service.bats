@@ -238,8 +238,13 @@ kilobytes() {
 
 # answered STATUS HEADERS BODY: a POST of exactly these, whose end proxies may see elsewhere.
 answered() {
+    said_to "$1" "POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\n$2\r\n$3"
+}
+
+# said_to STATUS REQUEST
+said_to() {
     local said
-    printf 'POST /predict HTTP/1.1\r\nHost: x\r\nConnection: close\r\n%b\r\n%b' "$2" "$3" >request
+    printf '%b' "$2" >request
     said=$(timeout 20 python -c 'import socket, sys
 sock = socket.create_connection(("127.0.0.1", int(sys.argv[1].rsplit(":")[-1])))
 sock.sendall(open("request", "rb").read())
@@ -261,6 +266,21 @@ while data := sock.recv(65536): sys.stdout.write(data.decode())' "$url")
     # And plain ones are not.
     post 200 --data-binary "@$picture"
     post 200 -H 'Transfer-Encoding: Chunked' --data-binary "@$picture"
+}
+
+@test "a request names its host once, and its target may be absolute" {
+    serve
+    local end='Connection: close\r\n\r\n'
+    said_to 200 "GET /healthz HTTP/1.1\r\nHost: a\r\n$end"
+    said_to 400 "GET /healthz HTTP/1.1\r\n$end"
+    said_to 400 "GET /healthz HTTP/1.1\r\nHost: a\r\nhost: b\r\n$end"
+    said_to 200 "GET /healthz HTTP/1.0\r\n\r\n"
+    said_to 400 "GET /healthz HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n"
+    said_to 200 "GET http://a.example:8080/healthz HTTP/1.1\r\nHost: b\r\n$end"
+    said_to 200 "GET HTTP://a.example HTTP/1.1\r\nHost: b\r\n$end"
+    said_to 404 "GET http://a.example/other HTTP/1.1\r\nHost: b\r\n$end"
+    said_to 400 "GET http:///healthz HTTP/1.1\r\nHost: b\r\n$end"
+    said_to 422 "POST http://a.example/predict HTTP/1.1\r\nHost: b\r\nContent-Length: 3\r\n${end}abc"
 }
 
 @test "100 MB are refused at once, with a length and without" {

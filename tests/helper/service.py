@@ -69,7 +69,7 @@ def together(url, path, count, pid=None):
 
 def slow(url, what):
     sock = call(url)
-    line, length = b"POST /predict HTTP/1.1\r\n", b"Content-Length: 100000\r\n\r\n"
+    line, length = b"POST /predict HTTP/1.1\r\nHost: x\r\n", b"Content-Length: 100000\r\n\r\n"
     sock.sendall({"silent": b"", "line": b"POST /", "head": line}.get(what, line + length))
     answers = []
     reader = threading.Thread(target=lambda: answers.append(answer(sock)))
@@ -86,7 +86,7 @@ def slow(url, what):
 
 def cut(url):
     sock = call(url)
-    sock.sendall(b"POST /predict HTTP/1.1\r\nContent-Length: 1000\r\n\r\n" + b"X" * 500)
+    sock.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n" + b"X" * 500)
     sock.close()
 
 
