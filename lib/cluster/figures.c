@@ -333,6 +333,10 @@ static void put_sample(struct grow *out, const struct gauge *gauge, const struct
     put_label(out, "role", role);
     grow_put(out, ",", 1);
     put_label(out, "name", plain_of(m->name).text);
+    if (m->role == PROTO_ROLE_CONTROLLER && m->address.length) { // of several all are member 0
+        grow_put(out, ",", 1);
+        put_label(out, "address", plain_of(m->address).text);
+    }
     if (isnan(value))
         grow_format(out, "} NaN\n");
     else

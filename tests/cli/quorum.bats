@@ -186,8 +186,19 @@ start_unit() {
     end_controllers 75
 }
 
+# What controller $1 tells Prometheus.
+page() {
+    curl -sSf --max-time 10 "$(<run/controller-"$1".http)/metrics"
+}
+has_page() {
+    page "$1" | grep -q '^adam_epoch{'
+}
+has_empty_page() {
+    [ "$(page "$1" | wc -c)" -eq 0 ]
+}
+
 @test "a leader that stood still finds another one, and stands by" {
-    start_controllers --set epochs=4000
+    start_controllers --set epochs=4000 --http 127.0.0.1:0
     start_members
     wait_for beyond 0
     wait_for one_leads
@@ -197,6 +208,11 @@ start_unit() {
     kill -CONT "${controllers[before]}"
     wait_for says "controller $before leads no more" "c$before.log"
     wait_for standbys 2
+    wait_for one_leads
+    wait_for has_page "$(<leads)"
+    for id in 1 2 3; do
+        if [ "$id" != "$(<leads)" ]; then wait_for has_empty_page "$id"; fi # not of when it led
+    done
     run_ok adam-ctl down run
     end_controllers 75
 }
@@ -365,6 +381,9 @@ all_others_have_copies() {
     }
     wait_for joined
     run_ok adam-ctl status "$quorum"
+    # Prometheus takes no series that is told twice.
+    run_ok adam-ctl prom run
+    [ -z "$(sed -n 's/^\(adam_[^ ]*{.*}\) .*/\1/p' <<<"$output" | sort | uniq -d)" ]
     wait_for one_leads
     first=$(<leads)
     run_ok adam-ctl status "ipc://$PWD/c$first"

@@ -512,6 +512,31 @@ static void test_idle(struct tap *tap) {
         snprintf(wanted + strlen(wanted), sizeof wanted - strlen(wanted), "; and 2 more");
         check_idle(tap, &status, wanted);
     });
+    TEST(tap, "controllers, which all are member 0, are told apart by their addresses", {
+        const struct proto_member controllers[] = {
+            {.role = PROTO_ROLE_CONTROLLER,
+             .name = proto_text("training"),
+             .address = proto_text("tcp://a:1")},
+            {.role = PROTO_ROLE_CONTROLLER,
+             .name = proto_text("standby"),
+             .address = proto_text("tcp://b:1")},
+            {.role = PROTO_ROLE_CONTROLLER,
+             .name = proto_text("standby"),
+             .address = proto_text("tcp://\"c")},
+            {.member = 1,
+             .role = PROTO_ROLE_WORKER,
+             .name = proto_text("w"),
+             .address = proto_text("tcp://d:1")},
+        };
+        const struct proto_status several = {.members = proto_list(controllers, 4)};
+        char *text = figures_prometheus(&several);
+        CHECK(tap, strstr(text, "adam_epoch{member=\"0\",role=\"controller\",name=\"training\","
+                                "address=\"tcp://a:1\"} 0\n"));
+        CHECK(tap, strstr(text, "name=\"standby\",address=\"tcp://b:1\"} 0\n"));
+        CHECK(tap, strstr(text, "name=\"standby\",address=\"tcp://\\\"c\"} 0\n"));
+        CHECK(tap, strstr(text, "adam_epoch{member=\"1\",role=\"worker\",name=\"w\"} 0\n"));
+        free(text);
+    });
     TEST(tap, "Prometheus hears of the run how long it is idle, and what is left out", {
         status.idle = 12;
         status.left_out = 0.25;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "core/error.h"
+#include "core/mem.h"
 #include "member/place.h"
 
 #define WINDOW 64 // requests of one member in flight
@@ -96,10 +97,13 @@ static void hung_up(void *context, struct link *link, const char *why) {
 }
 
 void doors_lead(struct doors *doors, struct proto_id run, uint64_t model_hash) {
+    static const struct proto_id nobody;
     pthread_mutex_lock(&doors->lock);
     doors->run = run;
     doors->model_hash = model_hash;
     pthread_mutex_unlock(&doors->lock);
+    if (doors->http && !is_alone(doors) && !memcmp(&run, &nobody, sizeof nobody))
+        http_set(doors->http, mem_string("")); // the one that leads now tells the figures
 }
 
 void doors_send_away(struct doors *doors) {

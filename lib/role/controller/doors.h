@@ -46,7 +46,7 @@ int doors_listen(struct doors *doors, struct error *err);
 void doors_close(struct doors *doors, bool over);
 void doors_free(struct doors *doors);
 
-// It leads this run from now on; zeros: it does not.
+// It leads this run from now on; zeros: it does not, and of several has no figures to tell.
 void doors_lead(struct doors *doors, struct proto_id run, uint64_t model_hash);
 // Refuses all requests that are queued: another leads.
 void doors_send_away(struct doors *doors);
