@@ -153,6 +153,15 @@ buckets_of() {
         (map(.key * .value) | add) / (map(.value) | add) < 9' run/metrics.jsonl
 }
 
+@test "while the only controller stands still its copies take no pushes; then the run goes on" {
+    begin 2 2 --set epochs=100000
+    controller=$(pgrep -P "$up" -f '^adam-ctl controller ')
+    kill -STOP "$controller"
+    wait_for grep -q 'waiting for parameter server .*: busy' run/log/worker-1.log
+    kill -CONT "$controller"
+    ends_well
+}
+
 @test "all servers killed at once come back with their stores, and the run goes on" {
     begin 3 3 --set epochs=100000 --store --flush 0.1s
     kill -KILL "$(server_pid ps-1)" "$(server_pid ps-2)" "$(server_pid ps-3)"
