@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "model/layer.h"
 #include "onnx/export_internal.h"
+#include "onnx/lcn_window.h"
 
 // --- parts of layers ----------------------------------------------------------------------
 
@@ -217,38 +218,24 @@ static const char *export_layernorm(struct exporting *ex, const struct layer *la
     return scale_and_shift(ex, layer, reshape(ex, layer, "together", apart, whole, 4), dims);
 }
 
-// The weight of a place in lcn's window, so far from its middle.
-static double gaussian(const struct layer *layer, int dy, int dx) {
-    double y = dy / (layer->size / 4.0), x = dx / (layer->size / 4.0);
-    return exp(-0.5 * (y * y + x * x));
-}
-
 static const char *add_window(struct exporting *ex, const struct layer *layer) {
-    int size = layer->size, middle = size / 2;
+    int size = layer->size;
     const int64_t dims[] = {1, 1, size, size};
     float *weights = graph_room(ex->graph, (size_t)size * (size_t)size);
-    for (int i = 0; weights && i < size * size; i++)
-        weights[i] = (float)gaussian(layer, i / size - middle, i % size - middle);
-    return weights ? graph_floats(ex->graph, part_of(ex, layer, "window"), dims, 4, weights) : "";
+    if (!weights)
+        return "";
+    lcn_window(weights, size);
+    return graph_floats(ex->graph, part_of(ex, layer, "window"), dims, 4, weights);
 }
 
-// What the sum over a window is to be multiplied by: more where a part of it is outside.
 static const char *add_correction(struct exporting *ex, const struct layer *layer) {
-    int middle = layer->size / 2, h = layer->in.h, w = layer->in.w;
+    int h = layer->in.h, w = layer->in.w;
     const int64_t dims[] = {1, h, w};
     float *factors = graph_room(ex->graph, (size_t)h * (size_t)w);
-    for (int i = 0; factors && i < h * w; i++) {
-        double sum = 0;
-        for (int dy = -middle; dy <= middle; dy++)
-            for (int dx = -middle; dx <= middle; dx++) {
-                int row = i / w + dy, column = i % w + dx;
-                if (row >= 0 && row < h && column >= 0 && column < w)
-                    sum += gaussian(layer, dy, dx);
-            }
-        factors[i] = (float)(1 / sum);
-    }
-    return factors ? graph_floats(ex->graph, part_of(ex, layer, "correction"), dims, 3, factors)
-                   : "";
+    if (!factors)
+        return "";
+    lcn_correction(factors, layer->size, h, w);
+    return graph_floats(ex->graph, part_of(ex, layer, "correction"), dims, 3, factors);
 }
 
 // The weighted mean over the window and all maps.

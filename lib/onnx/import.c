@@ -47,6 +47,8 @@ static int walk(struct importing *im, const Onnx__ModelProto *model, struct erro
     if (!status)
         status = import_collect_values(im, err);
     if (!status)
+        status = import_find_lcns(im, err);
+    if (!status)
         status = import_input(im, err);
     for (size_t i = 0; !status && i < im->graph->n_node; i++)
         status = import_node(im, im->graph->node[i], err);

@@ -6,6 +6,7 @@
 //   import_node.c     the table of operators
 //   import_layers.c   nodes that are layers
 //   import_norms.c    nodes that normalise
+//   import_lcn.c      nodes that are one such layer together
 //   import_curve.c    nodes that work on each value by itself
 //   import_settle.c   the activations that those are
 //   import_maps.c     one number for each map
@@ -49,6 +50,8 @@ struct value {
     int readers; // nodes, and the end of the graph
     bool shared; // it is not all that is made of its layer
     const Onnx__TensorProto *tensor;
+    const Onnx__NodeProto *giver; // whose output it is; NULL: none
+    const struct lcn *lcn;        // that the giver is a part of; NULL: none
     int layer;
     bool flat;                    // samples x values, not samples x maps x height x width
     int rows;                     // samples x rows x values; 0: not
@@ -203,6 +206,17 @@ importer import_flatten, import_reshape, import_squeeze, import_unsqueeze, impor
     import_gather, import_concat, import_cast;
 importer import_unary, import_binary, import_sum;
 
+// " key=NUMBER" for a layer of this type, kept. STATUS_DATA: the type does not take such numbers.
+int import_key(struct importing *im, const char *type, const char *key, double number,
+               const char **text, struct error *err);
+
+// Finds those nodes that are a local contrast normalisation together; that to which a node belongs,
+// or NULL; and makes a layer of it at its last node. STATUS_DATA: its numbers are others.
+int import_find_lcns(struct importing *im, struct error *err);
+const struct lcn *import_lcn_of(struct importing *im, const Onnx__NodeProto *node);
+int import_lcn(struct importing *im, const struct lcn *l, const Onnx__NodeProto *node,
+               struct error *err);
+
 // A number for each map, or for each unit of what is flat.
 bool import_is_of_maps(const struct importing *im, const struct value *value,
                        const Onnx__TensorProto *tensor);
@@ -224,6 +238,8 @@ int import_line(struct importing *im, struct value *value, double factor, double
 
 // What precedes an error of a node. STATUS_DATA.
 int import_context(const struct importing *im, const Onnx__NodeProto *node, struct error *err);
+// Whether it is that operator of ONNX itself.
+bool import_is_operator(const Onnx__NodeProto *node, const char *op);
 // Adds layers, or more to what is known of values. STATUS_DATA.
 int import_node(struct importing *im, const Onnx__NodeProto *node, struct error *err);
 

@@ -83,9 +83,13 @@ static bool is_foreign(const Onnx__NodeProto *node) {
     return node->domain && *node->domain && strcmp(node->domain, "ai.onnx") != 0;
 }
 
+bool import_is_operator(const Onnx__NodeProto *node, const char *op) {
+    return !is_foreign(node) && !strcmp(op_of(node), op);
+}
+
 static const struct row *find_row(const Onnx__NodeProto *node) {
-    for (size_t i = 0; !is_foreign(node) && i < ROWS; i++)
-        if (!strcmp(rows[i].op, op_of(node)))
+    for (size_t i = 0; i < ROWS; i++)
+        if (import_is_operator(node, rows[i].op))
             return &rows[i];
     return NULL;
 }
@@ -121,11 +125,15 @@ int import_context(const struct importing *im, const Onnx__NodeProto *node, stru
                          import_node_name(node), op_of(node), im->opset);
 }
 
-int import_node(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
+static int import_operator(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
     const struct row *row = find_row(node);
     int status = row ? check_node(row, node, err) : refuse_operator(node, err);
-    if (!status)
-        status = row->import(im, node, err);
+    return status ? status : row->import(im, node, err);
+}
+
+int import_node(struct importing *im, const Onnx__NodeProto *node, struct error *err) {
+    const struct lcn *lcn = import_lcn_of(im, node);
+    int status = lcn ? import_lcn(im, lcn, node, err) : import_operator(im, node, err);
     if (!status && im->keep.failed)
         return error_nomem(err);
     return status == STATUS_DATA ? import_context(im, node, err) : status;

@@ -21,9 +21,8 @@ static const struct layer_key *find_key(const char *type, const char *key) {
     return NULL;
 }
 
-// " key=NUMBER" for a layer of this type. STATUS_DATA: the type does not take such numbers.
-static int put_key(struct importing *im, const char *type, const char *key, double number,
-                   const char **text, struct error *err) {
+int import_key(struct importing *im, const char *type, const char *key, double number,
+               const char **text, struct error *err) {
     const struct layer_key *row = find_key(type, key);
     const char *digits = import_number(im, number);
     double value = strtod(digits, NULL);
@@ -39,7 +38,7 @@ static int put_real(struct importing *im, const Onnx__NodeProto *node, const cha
                     struct error *err) {
     *text = "";
     int status = import_real(node, name, &standard, err);
-    return status ? status : put_key(im, type, key, standard, text, err);
+    return status ? status : import_key(im, type, key, standard, text, err);
 }
 
 int import_lrn(struct importing *im, const Onnx__NodeProto *node, struct error *err) {

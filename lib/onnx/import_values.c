@@ -25,10 +25,13 @@ static int compare_values(const void *a, const void *b) {
     return strcmp(one->name, other->name);
 }
 
-static void add_value(struct importing *im, const char *name, const Onnx__TensorProto *tensor) {
+static void add_value(struct importing *im, const char *name, const Onnx__TensorProto *tensor,
+                      const Onnx__NodeProto *giver) {
     if (*name)
-        im->values[im->value_count++] = (struct value){
-            .name = name, .kind = tensor ? VALUE_TENSOR : VALUE_LATER, .tensor = tensor};
+        im->values[im->value_count++] = (struct value){.name = name,
+                                                       .kind = tensor ? VALUE_TENSOR : VALUE_LATER,
+                                                       .tensor = tensor,
+                                                       .giver = giver};
 }
 
 static void sort_values(struct importing *im) {
@@ -76,14 +79,14 @@ int import_collect_values(struct importing *im, struct error *err) {
     if (!im->values)
         return error_nomem(err);
     for (size_t i = 0; i < graph->n_initializer; i++)
-        add_value(im, text(graph->initializer[i]->name), graph->initializer[i]);
+        add_value(im, text(graph->initializer[i]->name), graph->initializer[i], NULL);
     sort_values(im);
-    add_value(im, only_input(im, &inputs), NULL);
+    add_value(im, only_input(im, &inputs), NULL, NULL);
     if (inputs != 1)
         return error_set(err, STATUS_DATA, "the graph takes %zu inputs; one is expected", inputs);
     for (size_t i = 0; i < graph->n_node; i++)
         for (size_t j = 0; j < graph->node[i]->n_output; j++)
-            add_value(im, graph->node[i]->output[j], NULL);
+            add_value(im, graph->node[i]->output[j], NULL, graph->node[i]);
     sort_values(im);
     count_readers(im);
     return check_names(im, err);

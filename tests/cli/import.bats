@@ -335,7 +335,9 @@ maxpool p1 size=2 round=up
 avgpool p2 size=2 round=up from=s
 l2pool p3 size=2 round=up from=s
 concat k from=p1,p2,p3
+lcn t size=5 alpha=0.02
 conv c maps=6 kernel=2 stride=2 act=elu
+lcn w size=3 alpha=0.5
 dense d1 units=12 act=softplus
 dense d2 units=12 act=hardswish
 dense d3 units=9 act=tanh
@@ -355,6 +357,49 @@ NET
     [[ $(model_of back) = "input 3x15x17 ops='scale 2; mean "* ]]
     adam-ctl export back -o again.onnx
     grep -q '"ant", *"bee"' again.onnx
+}
+
+@test "local contrast is read where its windows and their edges are those of the layer" {
+    cat >lcn.net <<'NET'
+input 2x6x7
+lcn n size=3 alpha=0.25
+softmax s units=5
+NET
+    pictures 6x7x2
+    adam-worker --model lcn.net --data pictures.npy --labels labels.npy --epochs 1 --out run/ -q
+    adam-ctl export run/ -o model.onnx
+    adam-ctl import model.onnx -o back
+    diff <(tail -n +2 lcn.net) <(model_of back | tail -n +2)
+    # changed TEXT SCRIPT: the script changes the graph, whose nodes and constants have names.
+    changed() {
+        python - "$2" <<'PY'
+import sys, numpy, onnx
+from onnx import numpy_helper
+model = onnx.load("model.onnx")
+graph = model.graph
+nodes = {n.output[0]: n for n in graph.node}
+constants = {c.name: c for c in graph.initializer}
+def put(name, values):
+    constants[name].CopyFrom(numpy_helper.from_array(values.astype(numpy.float32), name))
+def get(name):
+    return numpy_helper.to_array(constants[name]).copy()
+exec(sys.argv[1])
+onnx.save(model, "changed.onnx")
+PY
+        run_status 65 adam-ctl import changed.onnx -o none
+        [[ $stderr = *"$1"* ]]
+        [ ! -e none ]
+    }
+    changed "'n.window'" 'w = get("n.window"); w[0, 0, 0, 0] *= 1.01; put("n.window", w)'
+    changed "'n.window'" 'put("n.window", numpy.ones((1, 1, 3, 1)))'
+    changed "'n.window'" 'put("n.window", numpy.ones((1, 1, 65, 65)))'
+    changed "'n.correction'" 'w = get("n.correction"); w[0, 0, 3] *= 0.99; put("n.correction", w)'
+    changed "'n.correction'" 'put("n.correction", get("n.correction").transpose(0, 2, 1))'
+    changed "alpha 0" 'put("n.least", numpy.array(0))'
+    # Nodes that are put together in another way are no such layer.
+    changed ReduceMean 'nodes["n.mean_maps"].attribute[0].ints[0] = 2'
+    changed ReduceMean 'nodes["n.squares"].input[1] = nodes["n.centred"].input[0]'
+    changed ReduceMean 'graph.output[0].name = "n.deviation"'
 }
 
 @test "activations one after the other, and several of one layer, are read as they were written" {
