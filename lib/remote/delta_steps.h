@@ -29,7 +29,7 @@ struct delta_view {
     const struct optimizer *optimizer;
     int batch;                          // samples of a mini-batch
     float rate;                         // of the steps
-    const float *weights, *base, *news; // see home_delta.c
+    const float *weights, *base, *news; // see home_delta_exchange.c
     const float *squares;               // of an adaptive rule: its roots divide steps; or NULL
 };
 

@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "proto/proto.h"
 
-// To move a float to a server, which is half of an exchange (home_delta.c), costs as much
+// To move a float to a server, which is half of an exchange (home_delta_pace.c), costs as much
 // as so many multiply-adds.
 enum { MULTIPLIES_A_FLOAT = 300 };
 
