@@ -279,6 +279,32 @@ static void test_flights(struct tap *tap) {
         }
         close_scene(&s);
     });
+    TEST(tap, "one that a partition forgets has not landed, whatever lands after it", {
+        struct scene s;
+        const struct batch empty = {.n = 0};
+        float rate = 0;
+        double loss = 0;
+        bool refused = false;
+        open_scene(tap, &s);
+        const struct neighbours *first = side(&s, 0);
+        first->tell(first->self, 0, &empty, 0);
+        first->tell(first->self, 1, &empty, 0);
+        for (int p = 1; p < PARTITIONS; p++) {
+            const struct neighbours *n = side(&s, p);
+            struct batch *batch = await_flight(&s, p, 0, &rate);
+            if (p == 1)
+                n->forget(n->self, batch);
+            else
+                n->give_back(n->self, batch, 0, false);
+            CHECK(tap, !n->hear(n->self, 0, &rate));
+            n->give_back(n->self, await_flight(&s, p, 1, &rate), 0, false);
+        }
+        for (uint32_t seen = gate_look(first->gate);
+             !first->landed(first->self, 1, &loss, &refused); seen = gate_look(first->gate))
+            gate_wait(first->gate, seen, 0.1);
+        CHECK(tap, !first->landed(first->self, 0, &loss, &refused));
+        close_scene(&s);
+    });
 }
 
 // --- who is not of the replica, and who sends nonsense ------------------------------------------
