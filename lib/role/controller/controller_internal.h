@@ -1,8 +1,9 @@
 // What the parts of a controller that leads share: controller.c (from when it leads until it does
 // no more), controller_run.c (when that is), controller_stages.c (the stages of the run),
-// controller_answers.c (requests), controller_open.c (the run at the start), controller_return.c
-// (the same where its members may be gone), controller_data.c (data servers that are away),
-// controller_idle.c (why nothing is trained), controller_places.c (who has which copies),
+// controller_answers.c (requests; of these controller_members.c has what members tell of themselves,
+// controller_status.c what there is to know), controller_open.c (the run at the start),
+// controller_return.c (the same where its members may be gone), controller_data.c (data servers that
+// are away), controller_idle.c (why nothing is trained), controller_places.c (who has which copies),
 // controller_losses.c and controller_drain.c (parameter servers that are gone, or to be switched
 // off), controller_stores.c (those that come back). Only the controller's thread uses it.
 #ifndef ADAM_ROLE_CONTROLLER_CONTROLLER_INTERNAL_H
