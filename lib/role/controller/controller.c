@@ -1,6 +1,5 @@
 #include "role/controller/controller.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +11,6 @@
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/random.h"
-#include "member/place.h"
 #include "role/controller/controller_internal.h"
 
 #define TICK 0.1  // seconds between two looks at what is due
@@ -100,219 +98,12 @@ int controller_end(struct controller *c, int status, enum cluster_stage stage, c
     return failed;
 }
 
-// --- routes -----------------------------------------------------------------------------------
-
-// "whether it may train": during the warm start only the first replica does. "we found that
-// ... warm starting model training with only a single model replica before unleashing the
-// other replicas" keeps AdaGrad's stability problems away (DistBelief 4.1).
-static bool is_chosen(const struct controller *c, const struct cluster_member *member) {
-    for (size_t i = 0; i < c->cluster->member_count; i++) {
-        const struct cluster_member *m = &c->cluster->members[i];
-        if (m->role == PROTO_ROLE_WORKER && !m->gone)
-            return m->replica == member->replica;
-    }
-    return false;
-}
-
-bool controller_withholds(const struct controller *c, const struct cluster_member *member) {
-    return !c->cluster->warm && member->role == PROTO_ROLE_WORKER && member->number > 0 &&
-           !member->gone && !is_chosen(c, member);
-}
-
-// Whoever may not read or train yet sees no routes, and waits for them.
-uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member) {
-    const uint64_t epoch = c->cluster->routes_epoch;
-    if (!member || (member->role != PROTO_ROLE_WORKER && member->role != PROTO_ROLE_EVALUATOR))
-        return epoch;
-    return c->cluster->stage < CLUSTER_TRAINING || controller_withholds(c, member) ? 0 : epoch;
-}
-
-// Workers wait for a data server that is away as long as it is listed.
-static bool is_listed(const struct cluster *cluster, const struct cluster_member *member,
-                      enum proto_role role) {
-    const struct cluster_part *part = cluster_part_of(cluster, member->number);
-    if (member->role != role || role != PROTO_ROLE_DATA_SERVER || cluster->part_count == 0)
-        return member->role == role && !member->gone;
-    return part && !part->out;
-}
-
-static size_t list_servers(const struct cluster *cluster, enum proto_role role,
-                           struct proto_server *servers) {
-    size_t n = 0;
-    for (size_t i = 0; i < cluster->member_count; i++) {
-        const struct cluster_member *m = &cluster->members[i];
-        if (is_listed(cluster, m, role))
-            servers[n++] = (struct proto_server){
-                .member = m->number,
-                .training = proto_text(m->training),
-                .replication = proto_text(m->replication),
-                .administration = proto_text(m->administration),
-            };
-    }
-    return n;
-}
-
-int controller_routes(struct controller *c, const struct cluster_member *member,
-                      struct kept **routes, struct error *err) {
-    struct proto_routes message = {.epoch = controller_routes_epoch(c, member)};
-    struct proto_bucket buckets[CLUSTER_BUCKETS];
-    struct proto_server *servers = mem_array(2 * c->cluster->member_count + 1, sizeof *servers);
-    if (!servers)
-        return error_nomem(err);
-    if (message.epoch) {
-        size_t n = list_servers(c->cluster, PROTO_ROLE_PARAMETER_SERVER, servers);
-        size_t m = list_servers(c->cluster, PROTO_ROLE_DATA_SERVER, servers + n);
-        message.parameters = c->parameters;
-        message.servers = proto_list(servers, (uint32_t)n);
-        message.data_servers = proto_list(servers + n, (uint32_t)m);
-        message.buckets = proto_list(buckets, (uint32_t)cluster_buckets(c->cluster, buckets));
-    }
-    int status = kept_make(routes, PROTO_TYPE_ROUTES, &message, err);
-    free(servers);
-    return status;
-}
-
-int controller_tell_routes(struct controller *c, struct error *err) {
-    struct kept *routes;
-    if (c->told_routes == c->cluster->routes_epoch)
-        return STATUS_OK;
-    int status = controller_routes(c, NULL, &routes, err);
-    if (status)
-        return status;
-    checkpointer_route(c->checkpointer, routes);
-    kept_drop(routes);
-    c->told_routes = c->cluster->routes_epoch;
-    return STATUS_OK;
-}
-
-// --- members ----------------------------------------------------------------------------------
-
-static void say_why(const struct controller *c, char why[512], const char *name,
-                    const struct vital *vital) {
-    double silence = c->settings.silence;
-    if (vital && vital->closed > 0)
-        snprintf(why, 512, "%s vanished: its connection was closed, and it did not come back",
-                 name);
-    else
-        snprintf(why, 512, "%s vanished: nothing was heard of it for %.0f s", name,
-                 vital && vital->missed ? fmax(c->settings.server_patience, silence) : silence);
-}
-
-// Its loss ends the run, or not.
-static int remove_member(const struct controller *c, struct cluster *next,
-                         const struct cluster_member *member, const char *why, struct error *err) {
-    bool stop = member->role == PROTO_ROLE_WORKER && next->stage == CLUSTER_TRAINING &&
-                !strcmp(c->settings.on_peer_loss, "stop");
-    cluster_leave(next, member->number);
-    int status = stop ? cluster_blame(next, STATUS_UNAVAILABLE, why, err) : STATUS_OK;
-    return status || !stop ? status : cluster_enter(next, CLUSTER_DRAINING, err);
-}
-
-void controller_tell_broken(struct controller *c, const struct cluster_member *lost) {
-    controller_say(c, "replica %" PRIu32 " lacks a partition: its other workers join anew",
-                   lost->replica);
-}
-
-static int lose_member(struct controller *c, const struct cluster_member *member,
-                       struct error *err) {
-    struct cluster *next;
-    char name[128], why[512];
-    const struct cluster_member lost = *member; // who is gone for long may be forgotten at once
-    bool broken = cluster_breaks_replica(c->cluster, member);
-    cluster_name(name, member);
-    say_why(c, why, name, vitals_of(&c->vitals, lost.number));
-    int status = controller_draft(c, &next, err);
-    if (!status)
-        status = remove_member(c, next, member, why, err);
-    status = controller_commit(c, next, status, err);
-    if (status)
-        return status;
-    vitals_forget(&c->vitals, lost.number);
-    controller_say(c, "%s", why);
-    if (broken)
-        controller_tell_broken(c, &lost);
-    controller_tell_loss(c, &lost);
-    return STATUS_OK;
-}
-
-// Whom the run waits for when it is silent: who has a part of the weights, of which there is no
-// other copy, or of the data.
-static bool is_needed(const struct controller *c, const struct cluster_member *member) {
-    bool reads = c->cluster->stage < CLUSTER_STOPPING, spared = false;
-    if (cluster_serves(c->cluster, member->number))
-        return controller_may_lose(c, member->number, &spared, NULL) || !spared;
-    return reads && cluster_part_of(c->cluster, member->number);
-}
-
-static void miss_member(struct controller *c, const struct cluster_member *member) {
-    bool data = member->role == PROTO_ROLE_DATA_SERVER;
-    double left = data ? c->settings.data_patience : c->settings.server_patience;
-    char name[128], more[64] = "as long as it takes";
-    cluster_name(name, member);
-    vitals_miss(&c->vitals, member->number);
-    if (!data || strcmp(c->settings.on_data_loss, "wait") != 0)
-        snprintf(more, sizeof more, "for %.0f s more", fmax(left - c->settings.silence, 0));
-    controller_say(c, "%s is silent: nothing was heard of it for %.0f s; waiting for it %s", name,
-                   c->settings.silence, more);
-}
-
-// A server that is missed for too long, or hung up and does not dial again.
-static const struct cluster_member *given_up(const struct controller *c) {
-    double now = c->stepped;
-    for (size_t i = 0; i < c->cluster->member_count; i++) {
-        const struct cluster_member *member = &c->cluster->members[i];
-        const struct vital *vital = vitals_of(&c->vitals, member->number);
-        if (member->gone || !vital || !cluster_serves(c->cluster, member->number))
-            continue;
-        bool missed = vital->missed && now - vital->heard > c->settings.server_patience;
-        bool hung_up = vital->closed > 0 && now - vital->closed > CONTROLLER_REDIAL / 1000.0;
-        if (missed || hung_up)
-            return member;
-    }
-    return NULL;
-}
-
-static int check_silence(struct controller *c, struct error *err) {
-    const struct vital *vital;
-    int status = STATUS_OK;
-    while (!status && (vital = vitals_silent(&c->vitals, c->settings.silence, c->stepped))) {
-        const struct cluster_member *member = cluster_numbered(c->cluster, vital->number);
-        if (!member || member->gone)
-            vitals_forget(&c->vitals, vital->number);
-        else if (is_needed(c, member))
-            miss_member(c, member);
-        else
-            status = lose_member(c, member, err);
-    }
-    const struct cluster_member *lost = status ? NULL : given_up(c);
-    return lost ? lose_member(c, lost, err) : status;
-}
-
 // What the checkpointer waits for ends, too.
-static int end_at_once(struct controller *c, int status, const char *why, struct error *err) {
+int controller_end_at_once(struct controller *c, int status, const char *why, struct error *err) {
     int failed = controller_end(c, status, CLUSTER_STOPPING, why, err);
     if (!failed)
         checkpointer_stop(c->checkpointer);
     return failed;
-}
-
-// Its part of the weights is nowhere else. Before training began nothing is lost by that: the
-// servers that are there then get the first weights anew.
-static int check_servers(struct controller *c, struct error *err) {
-    const struct cluster_member *lost = cluster_lost(c->cluster);
-    char name[128], why[2048], latest[512];
-    c->lost_since = lost ? c->lost_since : 0;
-    if (!lost || c->cluster->stage == CLUSTER_STARTING || c->cluster->stage >= CLUSTER_STOPPING ||
-        controller_waits_for_store(c, lost))
-        return STATUS_OK;
-    cluster_name(name, lost);
-    snprintf(why, sizeof why, "%s at %s is gone, and with it its part of the weights; %s %s", name,
-             lost->training,
-             controller_latest(c, latest)
-                 ? "--resume goes on from"
-                 : "started again the run begins anew: nothing is saved in",
-             latest);
-    return end_at_once(c, STATUS_UNAVAILABLE, why, err);
 }
 
 // --- what is wished -----------------------------------------------------------------------------
@@ -322,7 +113,7 @@ static int stop_run(struct controller *c, bool save, struct error *err) {
     if (!save || c->cluster->stage == CLUSTER_STARTING) {
         snprintf(why, sizeof why, "stopped%s; what was saved before is kept in %s",
                  save ? " before training began" : " at once, without saving", c->config->folder);
-        return end_at_once(c, STATUS_STOPPED, why, err);
+        return controller_end_at_once(c, STATUS_STOPPED, why, err);
     }
     snprintf(why, sizeof why, "stopped at epoch %.4g; --resume goes on with %s",
              controller_epoch(c), c->config->folder);
@@ -483,11 +274,11 @@ static int controller_step(struct controller *c, struct error *err) {
         status = look_for_wishes(c, err);
     controller_answer_stops(c);
     if (!status)
-        status = check_silence(c, err);
+        status = controller_check_silence(c, err);
     if (!status)
         controller_look_at_drains(c);
     if (!status)
-        status = check_servers(c, err);
+        status = controller_check_servers(c, err);
     if (!status)
         status = controller_look_at_data(c, err);
     if (!status)

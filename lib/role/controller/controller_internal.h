@@ -1,11 +1,12 @@
 // What the parts of a controller that leads share: controller.c (from when it leads until it does
 // no more), controller_run.c (when that is), controller_stages.c (the stages of the run),
-// controller_answers.c (requests; of these controller_members.c has what members tell of themselves,
-// controller_status.c what there is to know), controller_open.c (the run at the start),
-// controller_return.c (the same where its members may be gone), controller_data.c (data servers that
-// are away), controller_idle.c (why nothing is trained), controller_places.c (who has which copies),
-// controller_losses.c and controller_drain.c (parameter servers that are gone, or to be switched
-// off), controller_stores.c (those that come back). Only the controller's thread uses it.
+// controller_routes.c (which servers there are), controller_silence.c (members that are silent),
+// controller_answers.c (requests; of these controller_members.c has what members tell of
+// themselves, controller_status.c what there is to know), controller_open.c (the run at the start),
+// controller_return.c (the same where its members may be gone), controller_data.c (data servers
+// that are away), controller_idle.c (why nothing is trained), controller_places.c (who has which
+// copies), controller_losses.c and controller_drain.c (parameter servers that are gone, or to be
+// switched off), controller_stores.c (those that come back). Only the controller's thread uses it.
 #ifndef ADAM_ROLE_CONTROLLER_CONTROLLER_INTERNAL_H
 #define ADAM_ROLE_CONTROLLER_CONTROLLER_INTERNAL_H
 
@@ -90,8 +91,8 @@ int controller_enter(struct controller *c, enum cluster_stage stage, struct erro
 // The run ends with this status for this reason, and enters `stage`.
 int controller_end(struct controller *c, int status, enum cluster_stage stage, const char *why,
                    struct error *err);
-// Gives new routes to the checkpointer.
-int controller_tell_routes(struct controller *c, struct error *err);
+// The same, at once: the job that the checkpointer is at ends, too.
+int controller_end_at_once(struct controller *c, int status, const char *why, struct error *err);
 // Finds out what the run waits for; says so after a while.
 void controller_look_for_waits(struct controller *c);
 // Takes the result of the checkpointer's job, if it is over.
@@ -108,6 +109,30 @@ bool controller_is_finished(const struct controller *c);
 // Counts the silence of all members, and all waiting for some, from now: this controller was away
 // itself.
 void controller_hear_all(struct controller *c);
+
+// controller_routes.c
+//
+// The routes as this member may see them: NULL is the controller itself. Free with
+// kept_drop.
+int controller_routes(struct controller *c, const struct cluster_member *member,
+                      struct kept **routes, struct error *err);
+// Whether it is a worker that does not train during the warm start. Servers hear that it waits, so
+// that they do not wait for its pushes.
+bool controller_withholds(const struct controller *c, const struct cluster_member *member);
+// The epoch of those that it may see; 0: none.
+uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member);
+// Gives new routes to the checkpointer.
+int controller_tell_routes(struct controller *c, struct error *err);
+
+// controller_silence.c
+//
+// Waits for members that are silent and are needed, and gives up the others, and those that were
+// waited for too long.
+int controller_check_silence(struct controller *c, struct error *err);
+// Ends the run where a part of the weights is lost with the last server that had it.
+int controller_check_servers(struct controller *c, struct error *err);
+// The other workers of its replica are gone with it.
+void controller_tell_broken(struct controller *c, const struct cluster_member *lost);
 
 // controller_places.c
 //
@@ -225,16 +250,6 @@ double controller_epoch(const struct controller *c);
 int controller_change(struct controller *c, const char *lines, struct error *err);
 // Takes the settings of this text, which it copies.
 int controller_settle(struct controller *c, const char *text, struct error *err);
-// The routes as this member may see them: NULL is the controller itself. Free with
-// kept_drop.
-int controller_routes(struct controller *c, const struct cluster_member *member,
-                      struct kept **routes, struct error *err);
-// Whether it is a worker that does not train during the warm start. Servers hear that it waits, so
-// that they do not wait for its pushes.
-bool controller_withholds(const struct controller *c, const struct cluster_member *member);
-// The other workers of its replica are gone with it.
-void controller_tell_broken(struct controller *c, const struct cluster_member *lost);
-uint64_t controller_routes_epoch(const struct controller *c, const struct cluster_member *member);
 // The figures of all members. Returns the members that `status` points to, for free(); NULL when
 // out of memory.
 struct proto_member *controller_status(const struct controller *c, struct proto_status *status);
