@@ -1,10 +1,14 @@
-// What launch.c and remote_controllers.c share. Inside lib/launch only.
+// What launch.c, launch_plan.c and remote_controllers.c share. Inside lib/launch only.
 #ifndef ADAM_LAUNCH_LAUNCH_INTERNAL_H
 #define ADAM_LAUNCH_LAUNCH_INTERNAL_H
 
 #include "launch/launch.h"
 
 struct error;
+
+// "controller", or "ps-2", or with number 0 "ps-" with a hole.
+void launch_put_name(const struct launch *launch, struct grow *out, enum proto_role role,
+                     int number);
 
 // What a command on a host begins with: the working folder, and the run's.
 void launch_put_folders(struct grow *out, const struct launch *launch);
