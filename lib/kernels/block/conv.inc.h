@@ -48,7 +48,7 @@ struct conv_job {
     struct ends ends;
 };
 
-// One group: its first channels, and the weights.
+// One group: its first channels, and the weights; NULL where packed ones are kept.
 struct conv_part {
     float *to;
     const float *from, *weights, *end;
@@ -413,10 +413,15 @@ static void relu_results(const struct conv_job *p, float *to) {
             relu(to + i * row + first, count);
 }
 
+static const float *weights_from(const float *weights, size_t place) {
+    return weights ? weights + place : NULL;
+}
+
+// `weights` is NULL where packed ones are kept.
 static void convolve(struct conv_job *p, float *to, const float *from, const float *weights,
                      const float *biases) {
     size_t count = (size_t)job_taps(p) * (size_t)p->results;
-    const float *end = weights + count * (size_t)p->groups;
+    const float *end = weights_from(weights, count * (size_t)p->groups);
     p->row_runs = axis_runs(p->rows, &p->y);
     p->column_runs = axis_runs(p->columns, &p->x);
     p->by_rows = job_by_rows(p);
@@ -427,7 +432,7 @@ static void convolve(struct conv_job *p, float *to, const float *from, const flo
     for (int g = 0; g < p->groups; g++) {
         struct conv_part part = {to + (size_t)(g * p->results * p->lanes),
                                  from + (size_t)(g * p->sources * p->lanes),
-                                 weights + (size_t)g * count, end};
+                                 weights_from(weights, (size_t)g * count), end};
         spread(p->begin, biases ? biases + g * p->results : NULL, p->results, p->lanes);
         if (p->by_rows)
             begin_part(p, &part);
