@@ -23,7 +23,8 @@ struct outputs {
     struct keyset places; // of all files so far, by output_place
 };
 
-// That no file of this command, of whatever shard or part, has the place of another.
+// That no file of this command, of whatever shard or part, has the place of another, or one where
+// readers of another look for its labels.
 static int claim_place(struct outputs *o, const char *path, struct error *err) {
     char *place = output_place(path);
     bool again = false;
@@ -32,8 +33,9 @@ static int claim_place(struct outputs *o, const char *path, struct error *err) {
     return status || !again
                ? status
                : error_set(err, STATUS_USAGE,
-                           "two outputs of this command have the name %s; other names of the "
-                           "parts, -o with {split}, or --labels-out part them",
+                           "two outputs of this command have the name %s, or labels of one are "
+                           "looked for there; other names of the parts, -o with {split}, or "
+                           "--labels-out part them",
                            path);
 }
 
@@ -85,17 +87,19 @@ static int sink_name(char **out, const struct outputs *o, int part, const char *
 static int open_named_sink(struct outputs *o, int part, const char *path, const char *labels,
                            struct error *err) {
     struct sink_options options = o->options.sink;
-    const char *names[2];
+    const char *names[3];
     options.labels_out = labels;
     int status = claim_place(o, path, err);
     if (!status && labels)
         status = claim_place(o, labels, err);
     if (!status)
         status = sink_open(&o->parts[part].sink, path, &options, o->classes, err);
-    if (status || labels)
+    if (status)
         return status;
     sink_names(o->parts[part].sink, names);
-    return names[1] ? claim_place(o, names[1], err) : STATUS_OK;
+    if (!labels && names[1])
+        status = claim_place(o, names[1], err);
+    return status || !names[2] ? status : claim_place(o, names[2], err);
 }
 
 static int open_part_sink(struct outputs *o, int part, struct error *err) {

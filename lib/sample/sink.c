@@ -125,9 +125,10 @@ bool sink_keeps(const struct sink *sink, enum codec codec) {
     return sink->kind->encoded && codec && (!wanted || wanted == codec);
 }
 
-void sink_names(const struct sink *sink, const char *names[2]) {
+void sink_names(const struct sink *sink, const char *names[3]) {
     names[0] = sink->output ? output_name(sink->output) : sink->path;
     names[1] = sink->kind->second ? sink->kind->second(sink) : NULL;
+    names[2] = sink->kind->beside ? sink->kind->beside(sink) : NULL;
 }
 
 static void free_all_but_output(struct sink *sink) {

@@ -51,8 +51,9 @@ int sink_put(struct sink *sink, const struct sample *sample, struct error *err);
 enum codec sink_codec(const struct sink *sink);
 bool sink_keeps(const struct sink *sink, enum codec codec);
 
-// The names of the output, and of a second file with labels or NULL. Valid as long as the sink is.
-void sink_names(const struct sink *sink, const char *names[2]);
+// The names of the output, of a second file with labels or NULL, and of the customary place of
+// labels that go elsewhere, or NULL. Valid as long as the sink is.
+void sink_names(const struct sink *sink, const char *names[3]);
 
 // Completes the output and puts it in place; frees the sink in any case. STATUS_DATA: what was put
 // makes no output of the kind, such as an idx without samples; STATUS_CANTCREATE, STATUS_IO.

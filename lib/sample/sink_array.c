@@ -240,6 +240,13 @@ static const char *labels_name(const struct sink *sink) {
     return state->labels_out ? output_name(state->labels_out) : NULL;
 }
 
+// Of labels that go elsewhere.
+static const char *beside_name(const struct sink *sink) {
+    const struct array_sink *state = sink->state;
+    const char *labels = labels_name(sink);
+    return labels && state->beside && !output_same(state->beside, labels) ? state->beside : NULL;
+}
+
 const struct sink_kind sink_idx = {
     .name = "idx",
     .has_labels = true,
@@ -248,6 +255,7 @@ const struct sink_kind sink_idx = {
     .finish = array_finish,
     .free = free_array,
     .second = labels_name,
+    .beside = beside_name,
 };
 
 const struct sink_kind sink_npy = {
@@ -258,4 +266,5 @@ const struct sink_kind sink_npy = {
     .finish = array_finish,
     .free = free_array,
     .second = labels_name,
+    .beside = beside_name,
 };

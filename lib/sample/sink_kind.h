@@ -35,6 +35,8 @@ struct sink_kind {
     void (*free)(struct sink *sink); // in any case, also after a failed open
     // The name of the second file that it writes, or NULL; this is NULL: it never does.
     const char *(*second)(const struct sink *sink);
+    // A name that must be free, as readers would take that for the second file; NULL as above.
+    const char *(*beside)(const struct sink *sink);
 };
 
 extern const struct sink_kind sink_arec, sink_tar, sink_folder, sink_idx, sink_pnm, sink_npy;

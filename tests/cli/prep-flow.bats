@@ -148,14 +148,21 @@ END
 --max-count 5 -o z-%d.npy --labels-out here/../z-1%d.npy
 --max-count 1 --split 1=0.3,11=0.3 -o part{split}%d.tar
 --max-count 5 -o t-%d.tar --reject t-3.tar
+--max-count 5 -o b-%d.npy --labels-out b-1%d-labels.npy
+--split labels=0.3 -o c.npy --labels-out l{split}.npy
 END
     cmp x-11.npy apart/labels-1.npy
     cmp y-11.npy apart/x-1.npy
     cmp z-11.npy apart/labels-1.npy
     [ ! -s t-3.tar ]
+    # Where those of other samples are looked for.
+    cmp b-10-labels.npy apart/labels-0.npy
+    [ ! -e c.npy ]
     # Names that have the number in common, but no output.
     run_ok adam-prep d.arec --force --max-count 5 -o x-%02d.npy --labels-out x-1%02d.npy
     run_ok adam-prep d.arec --force --max-count 5 -o x-%d.npy --labels-out x-%d0x.npy
+    run_ok adam-prep d.arec --force --max-count 5 -o u-%d.npy --labels-out ./u-%d-labels.npy
+    cmp u-3-labels.npy apart/labels-3.npy
 }
 
 @test "--shuffle with little memory writes the same bytes as in memory, and leaves no file" {
