@@ -9,22 +9,9 @@
 
 #include "core/error.h"
 #include "core/text.h"
-#include "core/utf8.h"
 #include "run/settings_internal.h"
 
 const char *const home_names[] = {"shared", "copies", "joined", NULL};
-
-enum kind { TEXT, COUNT, REAL, FLAG };
-
-// Where a key has a meaning, and whether a run of many processes can change it.
-enum use {
-    ALONE = 1, // of adam-worker alone
-    MANY = 2,  // of many processes alone
-    LIVE = 4,  // may change meanwhile
-    PATH = 8,  // names a file
-    OWN = 16,  // the run's own: nobody chooses it
-    SOME = 32, // who chooses it takes 1 at the least; 0 is that nobody has
-};
 
 static const char *const loss_names[] = {"reform", "stop", NULL};
 static const char *const data_loss_names[] = {"wait", "end", "continue", NULL};
@@ -32,16 +19,7 @@ static const char *const ack_names[] = {"memory", "replicated", "durable", NULL}
 static const char *const parts_names[] = {"off", "shared", "local", NULL};
 static const char *const overlap_names[] = {"auto", "yes", "no", NULL};
 
-// One row a stored setting, named as the option; counts and reals lie within low..high,
-// texts are one of the choices, if there are any.
-static const struct row {
-    const char *name;
-    enum kind kind;
-    size_t offset;
-    unsigned use;
-    double low, high;
-    const char *const *choices;
-} rows[] = {
+static const struct settings_row rows[] = {
 #define ROW(option, kind, member, use, low, high)                                                  \
     { option, kind, offsetof(struct settings, member), use, low, high, NULL }
 #define CHOICE(option, member, use, choices)                                                       \
@@ -114,6 +92,10 @@ static const struct row {
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
+const struct settings_row *settings_row(size_t index) {
+    return index < ROWS ? &rows[index] : NULL;
+}
+
 void settings_default(struct settings *settings) {
     *settings = (struct settings){
         .batch = 16,
@@ -153,17 +135,10 @@ void settings_default(struct settings *settings) {
 
 // --- stored -------------------------------------------------------------------------
 
-// A setting's value: the member of its row's kind, the others are 0.
-struct value {
-    const char *text;
-    int64_t count;
-    double real;
-    bool flag;
-};
-
-static struct value value_of(const struct settings *settings, const struct row *row) {
+struct settings_value settings_value(const struct settings *settings,
+                                     const struct settings_row *row) {
     const char *member = (const char *)settings + row->offset;
-    struct value value = {0};
+    struct settings_value value = {0};
     if (row->kind == TEXT)
         memcpy(&value.text, member, sizeof value.text);
     else if (row->kind == COUNT)
@@ -175,8 +150,8 @@ static struct value value_of(const struct settings *settings, const struct row *
     return value;
 }
 
-static json_t *row_json(const struct settings *settings, const struct row *row) {
-    struct value value = value_of(settings, row);
+json_t *settings_row_json(const struct settings *settings, const struct settings_row *row) {
+    struct settings_value value = settings_value(settings, row);
     switch (row->kind) {
     case TEXT:
         return json_string(value.text);
@@ -190,16 +165,16 @@ static json_t *row_json(const struct settings *settings, const struct row *row) 
     return NULL;
 }
 
-static bool is_given(const struct settings *settings, const struct row *row) {
-    struct value value = value_of(settings, row);
+bool settings_row_given(const struct settings *settings, const struct settings_row *row) {
+    struct settings_value value = settings_value(settings, row);
     return row->kind == TEXT ? value.text != NULL : !isnan(value.real);
 }
 
 // Whether it is of many processes alone, and as usual.
-static bool is_usual(const struct settings *settings, const struct row *row) {
+static bool is_usual(const struct settings *settings, const struct settings_row *row) {
     struct settings usual;
     settings_default(&usual);
-    struct value is = value_of(settings, row), was = value_of(&usual, row);
+    struct settings_value is = settings_value(settings, row), was = settings_value(&usual, row);
     bool same_text = is.text && was.text ? !strcmp(is.text, was.text) : is.text == was.text;
     return row->use & MANY && same_text && is.count == was.count && is.real == was.real &&
            is.flag == was.flag;
@@ -209,13 +184,15 @@ json_t *settings_write(const struct settings *settings) {
     json_t *object = json_object();
     for (size_t i = 0; i < ROWS; i++) {
         bool without_effect = settings->sync && !strcmp(rows[i].name, "threads");
-        if (!without_effect && is_given(settings, &rows[i]) && !is_usual(settings, &rows[i]))
-            json_put(&object, rows[i].name, row_json(settings, &rows[i]));
+        if (!without_effect && settings_row_given(settings, &rows[i]) &&
+            !is_usual(settings, &rows[i]))
+            json_put(&object, rows[i].name, settings_row_json(settings, &rows[i]));
     }
     return object;
 }
 
-static void set_row(struct settings *settings, const struct row *row, const json_t *value) {
+static void set_row(struct settings *settings, const struct settings_row *row,
+                    const json_t *value) {
     char *member = (char *)settings + row->offset;
     const char *text = json_string_value(value);
     int64_t count = json_integer_value(value);
@@ -265,13 +242,13 @@ static bool is_balanced(const char *text, size_t length) {
     return length == strlen(SETTINGS_BALANCED) && !memcmp(text, SETTINGS_BALANCED, length);
 }
 
-static bool names_file(const struct row *row, const char *value, size_t length) {
+static bool names_file(const struct settings_row *row, const char *value, size_t length) {
     bool weights = row->offset == offsetof(struct settings, class_weights);
     return row->use & PATH && !settings_is_held_out(value, length) &&
            !(weights && is_balanced(value, length));
 }
 
-static bool is_relative(const struct row *row, const char *path) {
+static bool is_relative(const struct settings_row *row, const char *path) {
     return path && *path && *path != '/' && strcmp(path, "-") != 0 &&
            names_file(row, path, strlen(path));
 }
@@ -292,9 +269,9 @@ void settings_relocate(json_t *object, const char *directory, settings_told *tol
     }
 }
 
-// --- as text --------------------------------------------------------------------------
+// --- by name ---------------------------------------------------------------------------
 
-static const struct row *find_row(const char *key) {
+const struct settings_row *settings_find_row(const char *key) {
     for (size_t i = 0; i < ROWS; i++)
         if (!(rows[i].use & ALONE) && !strcmp(rows[i].name, key))
             return &rows[i];
@@ -316,7 +293,7 @@ const char *settings_live_key(size_t index) {
 }
 
 bool settings_known(const char *key) {
-    return find_row(key) != NULL;
+    return settings_find_row(key) != NULL;
 }
 
 static bool is_of(const char *key, unsigned use) {
@@ -335,16 +312,16 @@ bool settings_is_of_one(const char *key) {
 }
 
 bool settings_live(const char *key) {
-    const struct row *row = find_row(key);
+    const struct settings_row *row = settings_find_row(key);
     return row && row->use & LIVE;
 }
 
 bool settings_path(const char *key, const char *value, size_t length) {
-    const struct row *row = find_row(key);
+    const struct settings_row *row = settings_find_row(key);
     return row && names_file(row, value, length);
 }
 
-static int refuse_unknown_key(const char *key, struct error *err) {
+int settings_refuse_key(const char *key, struct error *err) {
     const char *keys[ROWS];
     size_t count = 0;
     while ((keys[count] = settings_key(count)))
@@ -353,161 +330,18 @@ static int refuse_unknown_key(const char *key, struct error *err) {
     return error_set(err, STATUS_USAGE, "unknown key '%s'%s", key, text_hint(near).text);
 }
 
-static int refuse_value(const struct row *row, const char *value, const char *what,
-                        struct error *err) {
-    return error_set(err, STATUS_USAGE, "%s is %s of %g to %g, not '%s'", row->name, what, row->low,
-                     row->high, value);
-}
-
-static int set_text(char *member, const struct row *row, const char *value, struct error *err) {
-    size_t count = 0;
-    bool good = !row->choices && *value;
-    for (; row->choices && row->choices[count]; count++)
-        good = good || !strcmp(row->choices[count], value);
-    if (good) {
-        memcpy(member, &value, sizeof value);
-        return STATUS_OK;
-    }
-    if (!row->choices)
-        return error_set(err, STATUS_USAGE, "%s needs a value", row->name);
-    char list[128] = "";
-    for (size_t i = 0, n = 0; i < count && n < sizeof list; i++)
-        n += (size_t)snprintf(list + n, sizeof list - n, "%s%s", i ? ", " : "", row->choices[i]);
-    return error_set(err, STATUS_USAGE, "%s is one of %s, not '%s'", row->name, list, value);
-}
-
-static int set_count(char *member, const struct row *row, const char *value, struct error *err) {
-    int64_t count;
-    if (!text_integer(value, strlen(value), &count) || (double)count < row->low ||
-        (double)count > row->high)
-        return refuse_value(row, value, "a whole number", err);
-    memcpy(member, &count, sizeof count);
-    return STATUS_OK;
-}
-
-static int set_row_real(char *member, const struct row *row, const char *value, struct error *err) {
-    double real;
-    if (!text_real(value, strlen(value), &real) || real < row->low || real > row->high)
-        return refuse_value(row, value, "a number", err);
-    memcpy(member, &real, sizeof real);
-    return STATUS_OK;
-}
-
-// Whether it can stand in a line and in JSON, as all settings do sooner or later.
-static bool is_line(const char *value) {
-    size_t length = 1;
-    for (; *value && *value != '\n' && length; value += length)
-        length = utf8_length(value);
-    return !*value && length;
-}
-
 void settings_round(struct settings *settings) {
     for (size_t i = 0; i < ROWS; i++) {
         if (rows[i].kind != REAL)
             continue;
-        const double real = json_kept(value_of(settings, &rows[i]).real);
+        const double real = json_kept(settings_value(settings, &rows[i]).real);
         memcpy((char *)settings + rows[i].offset, &real, sizeof real);
     }
-}
-
-static int set_key(struct settings *settings, const char *key, const char *value,
-                   struct error *err) {
-    const struct row *row = find_row(key);
-    if (!row)
-        return refuse_unknown_key(key, err);
-    if (!is_line(value))
-        return error_set(err, STATUS_USAGE, "%s: needs one line of UTF-8 text", key);
-    char *member = (char *)settings + row->offset;
-    return row->kind == TEXT    ? set_text(member, row, value, err)
-           : row->kind == COUNT ? set_count(member, row, value, err)
-                                : set_row_real(member, row, value, err);
-}
-
-int settings_choose(struct settings *settings, const char *key, const char *value,
-                    struct error *err) {
-    const struct row *row = find_row(key);
-    if (row && row->use & OWN)
-        return error_set(err, STATUS_USAGE, "%s is no choice of yours: the run keeps it itself",
-                         key);
-    int status = set_key(settings, key, value, err);
-    settings_round(settings);
-    if (status || !(row->use & SOME) || value_of(settings, row).count)
-        return status;
-    struct row some = *row;
-    some.low = 1;
-    return refuse_value(&some, value, "a whole number", err);
-}
-
-// The fewest digits that mean the same number.
-static void print_real(FILE *f, double value) {
-    char text[32];
-    int digits = 6;
-    do
-        snprintf(text, sizeof text, "%.*g", digits, value);
-    while (digits++ < 17 && strtod(text, NULL) != value);
-    fputs(text, f);
-}
-
-static void print_line(FILE *f, const char *name, const json_t *value) {
-    fprintf(f, "%s=", name);
-    if (json_is_string(value))
-        fputs(json_string_value(value), f);
-    else if (json_is_integer(value))
-        fprintf(f, "%lld", (long long)json_integer_value(value));
-    else
-        print_real(f, json_real_value(value));
-    fputc('\n', f);
-}
-
-char *settings_text(const struct settings *settings) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *f = open_memstream(&text, &size);
-    bool whole = true;
-    for (size_t i = 0; f && i < ROWS; i++) {
-        if (rows[i].use & ALONE || !is_given(settings, &rows[i]))
-            continue;
-        json_t *value = row_json(settings, &rows[i]);
-        whole = whole && value;
-        if (value)
-            print_line(f, rows[i].name, value);
-        json_decref(value);
-    }
-    if (f && fclose(f) == 0 && whole)
-        return text;
-    free(text);
-    return NULL;
-}
-
-static int parse_line(struct settings *settings, char *line, struct error *err) {
-    char *equals = strchr(line, '=');
-    if (!equals)
-        return error_set(err, STATUS_USAGE, "'%.100s' is not KEY=VALUE", line);
-    *equals = 0;
-    return set_key(settings, line, equals + 1, err);
-}
-
-int settings_parse(struct settings *settings, char *text, struct error *err) {
-    struct settings next = *settings;
-    int status = STATUS_OK;
-    for (char *rest = text, *line; status == STATUS_OK && (line = strsep(&rest, "\n"));)
-        if (*line)
-            status = parse_line(&next, line, err);
-    if (status == STATUS_OK)
-        *settings = next;
-    return status;
-}
-
-int settings_check_text(const char *name, const char *text, struct error *err) {
-    if (!text || utf8_is_valid(text))
-        return STATUS_OK;
-    return error_set(err, STATUS_USAGE, "%s '%s' is not UTF-8: no checkpoint could keep it", name,
-                     text);
 }
 
 int settings_check_texts(const struct settings *settings, struct error *err) {
     int status = STATUS_OK;
     for (size_t i = 0; i < ROWS && !status; i++)
-        status = settings_check_text(rows[i].name, value_of(settings, &rows[i]).text, err);
+        status = settings_check_text(rows[i].name, settings_value(settings, &rows[i]).text, err);
     return status;
 }
