@@ -8,29 +8,7 @@
 
 #include "core/error.h"
 #include "core/mem.h"
-#include "core/text.h"
-#include "sample/keyset.h"
-#include "sample/source_kind.h"
-#include "sample/tar_group.h"
-#include "store/tar.h"
-
-enum { KEY_MAX = 65535, FAULT_ROOM = 64 };
-
-struct tar_source {
-    struct tar_reader *tar;
-    struct keyset seen;
-    struct tar_sample current; // whose members are being read
-    struct tar_group group;
-    // A report that comes behind the samples that wait, and why; of STATUS_OK there is none.
-    struct sample report;
-    struct error why;
-    struct tar_member member;
-    bool pending; // `member` is not looked at yet
-    bool ended;
-    bool cut;   // the archive ends within a member
-    bool whole; // the end was looked at
-    bool some;  // a sample was met, be it good or bad
-};
+#include "sample/source_tar_internal.h"
 
 static bool tar_recognise(const char *path, const uint8_t *data, size_t size) {
     (void)path;
@@ -54,151 +32,9 @@ static void close_tar(struct source *source) {
     free(state);
 }
 
-static const char *base_of(const char *name) {
-    const char *slash = strrchr(name, '/');
-    return slash ? slash + 1 : name;
-}
-
-// What a member is to its sample: by what follows the last dot of its base name.
-static enum tar_member_kind kind_of(const char *name) {
-    const char *base = base_of(name), *dot = strrchr(base, '.');
-    if (!dot || base[0] == '.')
-        return MEMBER_OTHER;
-    if (!strcmp(dot, ".cls"))
-        return MEMBER_CLASS;
-    if (!strcmp(dot, ".original"))
-        return MEMBER_ORIGINAL;
-    return source_picture_name(base) ? MEMBER_PICTURE : MEMBER_OTHER;
-}
-
 // Whether a key, a name up to its last dot, has dots itself.
 static bool has_dots(const char *key) {
-    return strchr(base_of(key), '.') != NULL;
-}
-
-// Whether some part of the path is "..".
-static bool has_parent_part(const char *name) {
-    for (const char *part = name; part; part = strchr(part, '/')) {
-        part += *part == '/';
-        if (!strncmp(part, "..", 2) && (part[2] == '/' || !part[2]))
-            return true;
-    }
-    return false;
-}
-
-// Sets the path to that name in the archive.
-static int set_path(struct source *source, struct sample *sample, const char *name,
-                    struct error *err) {
-    char *path = NULL;
-    if (asprintf(&path, "%s: %s", stream_name(source->stream), name) < 0)
-        return error_nomem(err);
-    int status = sample_path(sample, path, err);
-    free(path);
-    return status;
-}
-
-static int member_path(struct source *source, struct sample *sample, struct error *err) {
-    struct tar_source *state = source->state;
-    return set_path(source, sample, state->member.name, err);
-}
-
-// Reports the member that is being looked at as bad, with its path in `sample`.
-static int refuse_member(struct source *source, struct sample *sample, const char *why,
-                         struct error *err) {
-    struct tar_source *state = source->state;
-    int status = member_path(source, sample, err);
-    state->some = true;
-    if (status)
-        return status;
-    return error_set(err, STATUS_SKIPPED, "at offset %llu: %s",
-                     (unsigned long long)state->member.offset, why);
-}
-
-// A failure within a member. Where the archive is cut off, that sample is missing, and what
-// came before is good.
-static int report_cut(struct source *source, struct sample *sample, int status, struct error *err) {
-    struct tar_source *state = source->state;
-    if (status != STATUS_DATA || !tar_reader_cut(state->tar))
-        return status;
-    state->ended = state->whole = true;
-    memset(state->current.have, 0, sizeof state->current.have);
-    return refuse_member(source, sample, "the archive is cut off within this member", err);
-}
-
-static int read_picture(struct source *source, struct sample *sample, struct error *err) {
-    struct tar_source *state = source->state;
-    struct sample *own = &state->current.sample;
-    uint64_t size = state->member.size, most = source->options.max_bytes;
-    if (size > most || size == 0) {
-        char why[96];
-        snprintf(why, sizeof why, size ? "%llu bytes, and %llu are allowed" : "is empty",
-                 (unsigned long long)size, (unsigned long long)most);
-        return refuse_member(source, sample, why, err);
-    }
-    size_t got;
-    int status = sample_reserve(own, size, err);
-    if (!status)
-        status = tar_reader_read(state->tar, own->encoded, size, &got, err);
-    if (!status)
-        status = member_path(source, own, err);
-    if (status)
-        return report_cut(source, sample, status, err);
-    own->encoded_size = got;
-    if (codec_of(own->encoded, got) == CODEC_NONE)
-        return refuse_member(source, sample, "neither JPEG, PNG nor PNM", err);
-    state->current.have[MEMBER_PICTURE] = true;
-    return STATUS_OK;
-}
-
-// What is wrong with a member before it is read, or NULL; `room` is for the sentence.
-static const char *fault_of(const struct tar_member *member, char room[FAULT_ROOM]) {
-    if (!member->other)
-        return has_parent_part(member->name) ? "a name with '..' in it" : NULL;
-    snprintf(room, FAULT_ROOM, "is %s", member->other);
-    return room;
-}
-
-// A member that is no picture cannot be read: the sample is spoilt by it.
-static void note_fault(struct tar_sample *current, enum tar_member_kind kind, const char *fault) {
-    current->have[kind] = true;
-    snprintf(current->fault[kind], TAR_FAULT, "its member .%s %s",
-             kind == MEMBER_CLASS ? "cls" : "original", fault);
-}
-
-// A class name or number, alone on its line; nothing says that there is no class.
-static int read_class(struct source *source, struct sample *sample, struct error *err) {
-    struct tar_source *state = source->state;
-    struct tar_sample *current = &state->current;
-    size_t got;
-    current->have[MEMBER_CLASS] = true;
-    int status = tar_reader_read(state->tar, current->class, TAR_CLASS_MAX - 1, &got, err);
-    if (status)
-        return report_cut(source, sample, status, err);
-    size_t mark = text_mark(current->class, got);
-    memmove(current->class, current->class + mark, got -= mark);
-    while (got > 0 && (current->class[got - 1] == '\n' || current->class[got - 1] == '\r'))
-        got--;
-    current->class[got] = 0;
-    current->class_empty = got == 0;
-    current->class_good = got > 0 && got <= CLASS_NAME_MAX && strlen(current->class) == got;
-    return STATUS_OK;
-}
-
-// The key of the sample that this one is a copy of.
-static int read_original(struct source *source, struct sample *sample, struct error *err) {
-    struct tar_source *state = source->state;
-    size_t size = state->member.size, got;
-    if (state->member.size > KEY_MAX) {
-        note_fault(&state->current, MEMBER_ORIGINAL, "is too long for a key");
-        return STATUS_OK;
-    }
-    char *key = mem_zeroed(size + 1, 1);
-    int status = key ? tar_reader_read(state->tar, key, size, &got, err) : error_nomem(err);
-    if (!status)
-        status = sample_original(&state->current.sample, key, err);
-    free(key);
-    state->current.have[MEMBER_ORIGINAL] = true;
-    return status ? report_cut(source, sample, status, err) : STATUS_OK;
+    return strchr(tar_source_base(key), '.') != NULL;
 }
 
 static int refuse_scattered_key(struct source *source, struct error *err) {
@@ -234,7 +70,7 @@ static int begin_current(struct source *source, const char *key, struct error *e
 static int refuse_second(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
     if (state->why.status == STATUS_OK)
-        return refuse_member(source, sample, "a second picture for its key", err);
+        return tar_source_refuse(source, sample, "a second picture for its key", err);
     state->report.missing++;
     return STATUS_OK;
 }
@@ -242,20 +78,20 @@ static int refuse_second(struct source *source, struct sample *sample, struct er
 static int add_member(struct source *source, struct sample *sample, enum tar_member_kind kind,
                       struct error *err) {
     struct tar_source *state = source->state;
-    char room[FAULT_ROOM];
-    const char *fault = fault_of(&state->member, room);
+    char room[TAR_FAULT_ROOM];
+    const char *fault = tar_source_fault(&state->member, room);
     tar_group_meet(&state->group, kind);
     if (state->current.have[kind])
         return kind == MEMBER_PICTURE ? refuse_second(source, sample, err)
                                       : refuse_scattered_key(source, err);
     if (kind == MEMBER_PICTURE)
-        return fault ? refuse_member(source, sample, fault, err)
-                     : read_picture(source, sample, err);
+        return fault ? tar_source_refuse(source, sample, fault, err)
+                     : tar_source_picture(source, sample, err);
     if (fault)
-        note_fault(&state->current, kind, fault);
+        tar_source_note_fault(&state->current, kind, fault);
     else
-        return kind == MEMBER_ORIGINAL ? read_original(source, sample, err)
-                                       : read_class(source, sample, err);
+        return kind == MEMBER_ORIGINAL ? tar_source_original(source, sample, err)
+                                       : tar_source_class(source, sample, err);
     return STATUS_OK;
 }
 
@@ -306,7 +142,7 @@ static void keep_report(struct tar_source *state, struct sample *sample, const s
 // Reports a sample of which the archive has a class or parts, and no picture.
 static int refuse_lacking(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
-    int status = set_path(source, sample, state->group.name, err);
+    int status = tar_source_path(source, sample, state->group.name, err);
     return status
                ? status
                : error_set(err, STATUS_SKIPPED, "has no picture of its own, only parts or a class");
@@ -369,7 +205,7 @@ static int leave_out(struct source *source, struct sample *sample, enum tar_memb
     struct tar_source *state = source->state;
     if (kind != MEMBER_PICTURE)
         return STATUS_OK;
-    int status = member_path(source, sample, err);
+    int status = tar_source_member_path(source, sample, err);
     return status ? status : tar_group_leave_out(&state->group, sample->path, err);
 }
 
@@ -401,14 +237,14 @@ static int take_part(struct source *source, struct sample *sample, enum tar_memb
 // A member that is none of a sample's. What cannot be read of it costs no sample.
 static int take_other(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
-    char room[FAULT_ROOM];
+    char room[TAR_FAULT_ROOM];
     bool scattered;
     if (state->member.other) {
         sample->missing = 0;
         sample->no_loss = true;
-        return refuse_member(source, sample, fault_of(&state->member, room), err);
+        return tar_source_refuse(source, sample, tar_source_fault(&state->member, room), err);
     }
-    const char *base = base_of(state->member.name);
+    const char *base = tar_source_base(state->member.name);
     if (base[0] == '.' || !strchr(base, '.'))
         return STATUS_OK;
     int status = source_key_of(sample, state->member.name, err);
@@ -424,7 +260,7 @@ static int take_other(struct source *source, struct sample *sample, struct error
 // Looks at the pending member.
 static int take_member(struct source *source, struct sample *sample, struct error *err) {
     struct tar_source *state = source->state;
-    enum tar_member_kind kind = kind_of(state->member.name);
+    enum tar_member_kind kind = tar_source_kind(state->member.name);
     state->pending = false;
     if (state->member.folder)
         return STATUS_OK;
