@@ -102,6 +102,14 @@ const struct vital *vitals_of(const struct vitals *vitals, uint32_t number) {
     return find_vital(vitals, number);
 }
 
+bool vitals_gives(const struct vital *vital, double epochs) {
+    if (!vital || !vital->told || vital->missed || vital->closed > 0 ||
+        vital->figures.state != PROTO_STATE_WORKING)
+        return false;
+    double epoch = vital->figures.epoch;
+    return epoch > floor(epoch) || epoch >= epochs;
+}
+
 void vitals_forget(struct vitals *vitals, uint32_t number) {
     struct vital *vital = find_vital(vitals, number);
     if (vital)

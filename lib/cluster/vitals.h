@@ -51,6 +51,9 @@ void vitals_refused(struct vitals *vitals, uint32_t number, uint64_t count);
 void vitals_closed(struct vitals *vitals, const void *link, double now);
 // NULL when it was never heard of.
 const struct vital *vitals_of(const struct vitals *vitals, uint32_t number);
+// Whether a data server, by what it reported last, has samples to give: it is there, and an epoch
+// is under way, or `epochs` of them are behind it and it has not heard yet that those are all.
+bool vitals_gives(const struct vital *vital, double epochs);
 void vitals_forget(struct vitals *vitals, uint32_t number);
 // The controller has noticed its silence.
 void vitals_miss(struct vitals *vitals, uint32_t number);

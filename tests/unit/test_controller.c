@@ -770,6 +770,29 @@ static void test_vitals(struct tap *tap) {
     });
 }
 
+// Tells of a data server, and asks whether it gives more than 3 epochs.
+static bool gives(struct vitals *vitals, enum proto_state state, double epoch) {
+    const struct proto_heartbeat beat = {.state = (uint16_t)state, .epoch = epoch};
+    return vitals_tell(vitals, 1, &beat, 100) && vitals_gives(vitals_of(vitals, 1), 3);
+}
+
+static void test_givers(struct tap *tap) {
+    TEST(tap, "a data server that has not heard which epoch is the last gives more of them", {
+        struct vitals v = {0};
+        CHECK(tap, !vitals_gives(vitals_of(&v, 1), 3));
+        CHECK(tap, gives(&v, PROTO_STATE_WORKING, 2.5));
+        CHECK(tap, gives(&v, PROTO_STATE_WORKING, 4.5));
+        CHECK(tap, gives(&v, PROTO_STATE_WORKING, 5)); // between two of them
+        CHECK(tap, !gives(&v, PROTO_STATE_WAITING, 5));
+        CHECK(tap, !gives(&v, PROTO_STATE_WAITING, 3));
+        CHECK(tap, !gives(&v, PROTO_STATE_WORKING, 0)); // it has yet to hear where it was
+        CHECK(tap, gives(&v, PROTO_STATE_WORKING, 3));
+        vitals_miss(&v, 1);
+        CHECK(tap, !vitals_gives(vitals_of(&v, 1), 3));
+        vitals_free(&v);
+    });
+}
+
 static void test_links(struct tap *tap) {
     const int one = 0, other = 0;
     TEST(tap, "a link that its end closed is told from one that fell silent", {
@@ -1346,6 +1369,7 @@ int main(void) {
     test_agreed(&tap);
     test_progress(&tap);
     test_vitals(&tap);
+    test_givers(&tap);
     test_links(&tap);
     test_memory(&tap);
     test_figures(&tap);

@@ -46,15 +46,10 @@ bool controller_is_absent(const void *self, const struct cluster_member *member)
 }
 
 // A data server that is told late of fewer epochs ends the one that is under way there.
-static bool ends_epoch(const struct controller *c, const struct cluster_part *part) {
-    const struct vital *vital = vitals_of(&c->vitals, part->member);
-    return vital && vital->told && !vital->missed && vital->closed <= 0 &&
-           vital->figures.state == PROTO_STATE_WORKING &&
-           vital->figures.epoch > floor(vital->figures.epoch);
-}
-
 bool controller_part_is_over(const struct controller *c, const struct cluster_part *part) {
-    return controller_progress(c, part)->epoch >= controller_epochs(c) && !ends_epoch(c, part);
+    double epochs = controller_epochs(c);
+    return controller_progress(c, part)->epoch >= epochs &&
+           !vitals_gives(vitals_of(&c->vitals, part->member), epochs);
 }
 
 static bool is_missed(const struct controller *c, const struct cluster_part *part) {
