@@ -4,7 +4,10 @@
 //   import_file.c     bytes as messages
 //   import_values.c   what the names of a graph stand for
 //   import_node.c     the table of operators
-//   import_layers.c   nodes that are layers
+//   import_draft.c    layers in the making
+//   import_windows.c  convolutions and pools
+//   import_dense.c    dense layers, and scores
+//   import_same.c     nodes that compute nothing
 //   import_norms.c    nodes that normalise
 //   import_lcn.c      nodes that are one such layer together
 //   import_curve.c    nodes that work on each value by itself
@@ -184,7 +187,7 @@ const char *import_number(struct importing *im, double number);
 const char *import_word(struct importing *im, const Onnx__NodeProto *node, const char *name);
 const Onnx__AttributeProto *import_attribute(const Onnx__NodeProto *node, const char *name);
 
-// --- layers --------------------------------------------------------------------------------
+// --- import_draft.c ------------------------------------------------------------------------
 
 // Whether all values together are few enough; sets *out.
 int import_shape(struct shape *out, int64_t c, int64_t h, int64_t w, struct error *err);

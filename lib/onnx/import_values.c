@@ -157,6 +157,20 @@ int import_layer_operand(struct importing *im, const Onnx__NodeProto *node, size
                      (*value)->name, (*value)->rows);
 }
 
+int import_check_picture(const struct value *value, struct error *err) {
+    return value->flat ? error_set(err, STATUS_DATA,
+                                   "'%.100s' is flat: maps, height and width are "
+                                   "expected",
+                                   value->name)
+                       : STATUS_OK;
+}
+
+int import_picture_operand(struct importing *im, const Onnx__NodeProto *node, struct value **value,
+                           struct error *err) {
+    int status = import_layer_operand(im, node, 0, value, err);
+    return status ? status : import_check_picture(*value, err);
+}
+
 // A layer may be read but once by another.
 static int check_once(struct value *const *values, size_t i, struct error *err) {
     for (size_t j = 0; j < i; j++)
@@ -283,6 +297,14 @@ size_t import_tensor_count(const Onnx__TensorProto *tensor) {
     for (size_t i = 0; i < tensor->n_dims; i++)
         count *= (size_t)tensor->dims[i];
     return count;
+}
+
+int import_check_count(const Onnx__TensorProto *tensor, int64_t wanted, struct error *err) {
+    size_t count = tensor ? import_tensor_count(tensor) : (size_t)wanted;
+    return count == (size_t)wanted
+               ? STATUS_OK
+               : error_set(err, STATUS_DATA, "'%.100s' has %zu values, not %" PRId64,
+                           tensor->name ? tensor->name : "", count, wanted);
 }
 
 Onnx__TensorProto *import_new_tensor(struct importing *im, int32_t type, size_t count, bool list) {
