@@ -238,7 +238,7 @@ has_caller() {
 
 @test "in step, the same bytes come out whether it was looked at and saved or not" {
     REST=0 tiny --sync --threads 3 --epochs 30 --eval-every 0 --checkpoint-every 0 --out a
-    start_tiny --sync --threads 2 --epochs 30 --eval-every 0 --checkpoint-every 0 --out b
+    REST=1000 start_tiny --sync --threads 2 --epochs 30 --eval-every 0 --checkpoint-every 0 --out b
     wait_for test -s b/controller.port
     run_ok adam-ctl checkpoint b
     while adam-ctl status b && adam-ctl checkpoint b; do true; done
