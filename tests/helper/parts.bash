@@ -14,7 +14,7 @@ program=${0##*/} name=controller fd=
 [[ "$program $1" =~ ^adam-ctl\ (controller|down)$ ]] || [ "$program" != adam-ctl ] || exec "$CTL" "$@"
 words=("$@")
 if [ "$program $1" = "adam-ctl down" ]; then
-    echo "$*" >>downs
+    grep -qs ^controller terms || echo "$*" >>downs # who leads hears of it once
     exit
 fi
 while [ $# -gt 0 ]; do
