@@ -2,6 +2,7 @@
 #ifndef ADAM_SAMPLE_SOURCE_TAR_INTERNAL_H
 #define ADAM_SAMPLE_SOURCE_TAR_INTERNAL_H
 
+#include "core/error.h"
 #include "sample/keyset.h"
 #include "sample/source_kind.h"
 #include "sample/tar_group.h"

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
 #include "sample/source_tar_internal.h"
